@@ -1,0 +1,3 @@
+"""Crossroads: every match between subscriptions and events."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Workloads and experiments of the documents."""

@@ -1,0 +1,225 @@
+"""Writing planned classes into the flat arrays of an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crossroads.errors import InputError
+from crossroads.matching import class_fill, kernels
+from crossroads.matching.boxes import Int64Array
+from crossroads.matching.class_plan import (
+    CELLS_PER_BOX_MAX,
+    Boxes,
+    ClassPlan,
+    cells_along,
+    is_dense,
+    lane_bits,
+    plan_class,
+    verified_columns,
+)
+
+ENTRIES_MAX = (1 << 31) - 1  # list offsets are int32
+HASH_FILL_MAX = 0.5  # longer probe sequences cost more than the memory saved
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "classes": np.int64,
+    "keys": np.int64,
+    "lanes": np.int64,
+    "guards": np.uint64,
+    "offsets": np.int32,
+    "ids": np.int32,
+    "words": np.uint64,
+    "bounds": np.int32,
+    "slot_keys": np.int64,
+    "slot_lists": np.int32,
+}
+_COLUMNS = {
+    "classes": kernels.CLASS_COLUMNS,
+    "keys": kernels.KEY_COLUMNS,
+    "lanes": kernels.LANE_COLUMNS,
+}
+
+
+class ClassWriter:
+    """Collects the arrays of one class after the other."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _DTYPES}
+        self._lengths = dict.fromkeys(_DTYPES, 0)
+
+    def add(self, boxes: Boxes, *, grid: bool) -> Boxes:
+        """Write a class for these boxes; returns those too wide for the grid it chose."""
+        plan = plan_class(boxes, grid=grid)
+        first, last = _cells_of(boxes, plan)
+        cover = class_fill.count_cells(first, last)
+        wide = cover > CELLS_PER_BOX_MAX
+        rest = boxes.take(wide)
+        if wide.any():
+            boxes, first, last, cover = boxes.take(~wide), first[~wide], last[~wide], cover[~wide]
+        if len(boxes.ids):
+            self._write(boxes, plan, first, last, cover)
+        return rest
+
+    def finish(self) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, dtype in _DTYPES.items():
+            parts = self._parts[name]
+            shape = (0, _COLUMNS[name]) if name in _COLUMNS else (0,)
+            if len(parts) == 1:
+                arrays[name] = parts[0]  # one large class is common: no second copy of it
+            else:
+                arrays[name] = np.concatenate([np.empty(shape, dtype), *parts])
+        return arrays
+
+    def _append(self, name: str, array: npt.NDArray[Any]) -> int:
+        """Add to one of the arrays; returns where the addition begins."""
+        begin = self._lengths[name]
+        self._parts[name].append(np.asarray(array, dtype=_DTYPES[name]))
+        self._lengths[name] += len(array)
+        return begin
+
+    def _write(
+        self,
+        boxes: Boxes,
+        plan: ClassPlan,
+        first: npt.NDArray[np.int32],
+        last: npt.NDArray[np.int32],
+        cover: npt.NDArray[np.float64],
+    ) -> None:
+        row = np.zeros(kernels.CLASS_COLUMNS, np.int64)
+        if plan.narrow != kernels.NARROW_NONE:
+            sorted_by = boxes.lo if plan.narrow == kernels.NARROW_LOWER else boxes.hi
+            order = np.argsort(sorted_by[:, plan.narrow_column], kind="stable")
+            boxes, first, last, cover = boxes.take(order), first[order], last[order], cover[order]
+        starts = np.zeros(len(cover) + 1, np.int64)
+        np.cumsum(cover.astype(np.int64), out=starts[1:])
+        if starts[-1] + self._lengths["ids"] > ENTRIES_MAX:
+            raise InputError(
+                "the subscriptions need more than 2^31 index entries",
+                hint="split the subscription set",
+            )
+        places = self._write_lists(row, boxes, plan, first, last, starts)
+        ids = np.empty(len(places), np.int32)
+        class_fill.scatter_rows(starts, places, boxes.ids, ids)
+        self._append("ids", ids)
+        self._write_narrowing(row, boxes, plan, starts, places)
+        self._write_bounds(row, boxes, plan, first, last, starts, places)
+        self._append("classes", row.reshape(1, -1))
+
+    def _write_lists(
+        self,
+        row: Int64Array,
+        boxes: Boxes,
+        plan: ClassPlan,
+        first: npt.NDArray[np.int32],
+        last: npt.NDArray[np.int32],
+        starts: Int64Array,
+    ) -> Int64Array:
+        """Write how a cell finds its list; returns the place of every entry."""
+        strides: list[int] = []
+        cells = 1
+        for c in reversed(plan.key_columns):
+            strides.insert(0, cells)
+            cells *= cells_along(boxes.sizes[c], plan.shifts[c])
+        keys = [
+            (boxes.dims[c], plan.shifts[c], stride)
+            for c, stride in zip(plan.key_columns, strides, strict=True)
+        ]
+        entry_lists = np.empty(int(starts[-1]), np.int64)
+        class_fill.list_cells(first, last, np.array(strides, np.int64), starts, entry_lists)
+        if cells == 1:
+            row[kernels.TABLE_KIND], lists = kernels.SINGLE_LIST, 1
+        elif is_dense(cells, len(entry_lists)):
+            row[kernels.TABLE_KIND], lists = kernels.DENSE_TABLE, cells
+        else:
+            row[kernels.TABLE_KIND] = kernels.HASH_TABLE
+            lists = self._write_hash(row, entry_lists) + 1  # and the empty list of a miss
+        offsets = np.zeros(lists + 1, np.int32)
+        places = np.empty(len(entry_lists), np.int64)
+        class_fill.place_entries(entry_lists, offsets, np.empty(lists, np.int32), places)
+        row[kernels.ENTRY_BASE] = self._lengths["ids"]
+        row[kernels.TABLE_BASE] = self._append("offsets", offsets + np.int32(self._lengths["ids"]))
+        table = np.array(keys, np.int64).reshape(-1, kernels.KEY_COLUMNS)
+        row[kernels.KEY_BEGIN] = self._append("keys", table)
+        row[kernels.KEY_END] = self._lengths["keys"]
+        return places
+
+    def _write_hash(self, row: Int64Array, entry_lists: Int64Array) -> int:
+        """Number the cells in use through a hash table; returns how many there are."""
+        slot_keys = np.full(_slots_for(len(entry_lists)), kernels.EMPTY_SLOT, np.int64)
+        slot_lists = np.zeros(len(slot_keys), np.int32)
+        lists = int(class_fill.number_cells(entry_lists, slot_keys, slot_lists))
+        small_keys = np.full(_slots_for(lists), kernels.EMPTY_SLOT, np.int64)
+        small_lists = np.full(len(small_keys), lists, np.int32)
+        class_fill.shrink_slots(slot_keys, slot_lists, small_keys, small_lists)
+        row[kernels.HASH_BASE] = self._append("slot_keys", small_keys)
+        row[kernels.HASH_MASK] = len(small_keys) - 1
+        self._append("slot_lists", small_lists)
+        return lists
+
+    def _write_narrowing(
+        self, row: Int64Array, boxes: Boxes, plan: ClassPlan, starts: Int64Array, places: Int64Array
+    ) -> None:
+        row[kernels.NARROW] = plan.narrow
+        if plan.narrow == kernels.NARROW_NONE:
+            return
+        lo, hi = boxes.lo[:, plan.narrow_column], boxes.hi[:, plan.narrow_column]
+        sorted_by = lo if plan.narrow == kernels.NARROW_LOWER else hi
+        bounds = np.empty(len(places), np.int32)
+        class_fill.scatter_rows(starts, places, np.ascontiguousarray(sorted_by), bounds)
+        row[kernels.NARROW_DIM] = boxes.dims[plan.narrow_column]
+        row[kernels.NARROW_BASE] = self._append("bounds", bounds)
+        row[kernels.NARROW_REACH] = int((hi.astype(np.int64) - lo).max())
+
+    def _write_bounds(
+        self,
+        row: Int64Array,
+        boxes: Boxes,
+        plan: ClassPlan,
+        first: npt.NDArray[np.int32],
+        last: npt.NDArray[np.int32],
+        starts: Int64Array,
+        places: Int64Array,
+    ) -> None:
+        """Write the bounds that the scan must verify, packed into lanes."""
+        guards: list[int] = []
+        lanes, sources = [], []
+        used = 64
+        for c in verified_columns(boxes, plan):
+            bits = lane_bits(boxes.sizes[c], plan.shifts[c])
+            if used + bits + 1 > 64:
+                guards.append(0)
+                used = 0
+            guards[-1] |= 1 << (used + bits)
+            lanes.append((boxes.dims[c], len(guards) - 1, used, bits))
+            grid = plan.key_columns.index(c) if c in plan.key_columns else -1
+            sources.append((c, len(guards) - 1, used, bits, grid))
+            used += bits + 1
+        row[kernels.WORDS] = len(guards)
+        packed_guards = np.array(guards, np.uint64)
+        row[kernels.GUARD_BASE] = self._append("guards", packed_guards)
+        table = np.array(lanes, np.int64).reshape(-1, kernels.LANE_COLUMNS)
+        row[kernels.LANE_BEGIN] = self._append("lanes", table)
+        row[kernels.LANE_END] = self._lengths["lanes"]
+        words = np.empty((len(places) if guards else 0, 2 * len(guards)), np.uint64)
+        if guards:
+            class_fill.scatter_bounds(
+                starts, places, boxes.lo, boxes.hi, np.array(sources, np.int64),
+                first, last, packed_guards, words,
+            )  # fmt: skip
+        row[kernels.WORD_BASE] = self._append("words", words.reshape(-1))
+
+
+def _cells_of(boxes: Boxes, plan: ClassPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """First and last cell of every box per key column."""
+    columns = plan.key_columns
+    shifts = np.array([plan.shifts[c] for c in columns], np.int32)
+    return boxes.lo[:, columns] >> shifts, boxes.hi[:, columns] >> shifts
+
+
+def _slots_for(lists: int) -> int:
+    """Slots of a hash table, a power of two, that keeps probe sequences short."""
+    return 1 << max(3, int(lists / HASH_FILL_MAX).bit_length())

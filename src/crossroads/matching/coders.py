@@ -1,0 +1,306 @@
+"""Values → int32 codes, exact with respect to the constants that the subscriptions mention.
+
+Code -1 is NULL. For the rest, values below all constants have code 0, and codes keep the order. Two
+ways: an `OffsetCoder` counts up from the least constant (dense whole numbers: no search at all), a
+`RankCoder` gives 2r+1 to constant r and 2r to what lies just below it (anything with order).
+Bounds use the same codes: "at least constant r" is [2r+1, …], "less than constant r" is […, 2r].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from crossroads.matching.boxes import NO_UPPER_BOUND, Int32Array, Int64Array
+from crossroads.matching.strings import reverse_utf8
+from crossroads.model.types import Kind, Type
+
+NULL_CODE = -1
+OFFSET_SPAN_MAX = 2**30  # codes must fit int32 with room to spare
+_RADIX_BITS_MAX = 20  # the search table of a rank coder: at most 4 MiB
+_EXPONENT_ALL_ONES = 0x7FF0_0000_0000_0000
+
+
+# -- columns → keys ------------------------------------------------------------------------------
+
+
+def int_keys(type_: Type, column: pa.Array) -> Int64Array:
+    """Order-preserving 64-bit keys (see `model.types`) of a column; anything where it is NULL."""
+    match type_.kind:
+        case Kind.DOUBLE:
+            return double_keys(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+        case Kind.BOOLEAN:
+            return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), np.int64)
+        case Kind.DECIMAL:
+            words = _fixed_words(column, 16)
+            return np.ascontiguousarray(words[:, 0]).view(np.int64)
+        case Kind.DATE:
+            column = column.cast(pa.int32())
+        case Kind.TIMESTAMP:
+            column = column.cast(pa.int64())
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def double_keys(values: npt.NDArray[np.float64]) -> Int64Array:
+    """`model.types.double_key`, for a whole array."""
+    bits = (values + 0.0).view(np.int64)
+    keys = np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
+    keys[np.isnan(values)] = _EXPONENT_ALL_ONES | (1 << 51)
+    return keys
+
+
+def _fixed_words(column: pa.Array, width: int) -> npt.NDArray[np.uint64]:
+    data = column.buffers()[1]
+    words = np.frombuffer(data, np.uint64).reshape(-1, width // 8)
+    return words[column.offset : column.offset + len(column)]
+
+
+def byte_keys(type_: Type, column: pa.Array) -> pa.Array:
+    """Keys that are bytes: text as UTF-8; decimals too wide for 64 bits as 16 ordered bytes."""
+    if type_.kind is not Kind.DECIMAL:
+        return column.cast(pa.string()).cast(pa.large_string()).cast(pa.large_binary())
+    words = _fixed_words(column, 16)
+    ordered = np.empty((len(column), 2), ">u8")
+    ordered[:, 0] = words[:, 1] ^ np.uint64(1 << 63)  # two's complement orders once biased
+    ordered[:, 1] = words[:, 0]
+    offsets = np.arange(len(column) + 1, dtype=np.int64) * 16
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ordered.tobytes())]
+    return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+
+
+def wide_key(key: int) -> bytes:
+    """The bytes of one wide decimal's key; equal to what `byte_keys` gives."""
+    return (key + (1 << 127)).to_bytes(16, "big")
+
+
+def binary_buffers(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    return (np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)), ends
+
+
+def backwards(column: pa.Array) -> pa.Array:
+    """Each value's bytes read from the end."""
+    data, offsets = binary_buffers(column)
+    start = int(offsets[0])
+    turned = reverse_utf8(data[start : int(offsets[-1])], offsets - start)
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets - start)), pa.py_buffer(turned)]
+    return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+
+
+# -- coders ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OffsetCoder:
+    base: int
+    span: int  # greatest constant - least constant
+
+    @property
+    def size(self) -> int:
+        return self.span + 3
+
+    def encode(self, keys: Int64Array) -> Int32Array:
+        return _offset_codes(keys, np.int64(self.base), np.int64(self.span))
+
+    def at_least(self, constants: Int64Array) -> Int32Array:
+        return self.encode(constants)
+
+    at_most = at_least
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"offset": np.array([self.base, self.span], np.int64)}
+
+
+@dataclass(frozen=True)
+class RankCoder:
+    """`table[bucket]` says where among the sorted constants the bucket's values begin."""
+
+    constants: Int64Array
+    table: Int32Array
+    shift: int
+
+    @classmethod
+    def of(cls, constants: Int64Array) -> RankCoder:
+        bits = min(_RADIX_BITS_MAX, max(4, int(constants.size - 1).bit_length() + 1))
+        spread = int(constants[-1]) - int(constants[0])
+        shift = max(0, spread.bit_length() - bits)
+        edges = np.arange((spread >> shift) + 2, dtype=np.uint64) << np.uint64(shift)
+        above = constants.view(np.uint64) - np.uint64(int(constants[0]) & (2**64 - 1))
+        table = np.searchsorted(above, edges).astype(np.int32)
+        return cls(constants, table, shift)
+
+    @property
+    def size(self) -> int:
+        return 2 * self.constants.size + 1
+
+    def encode(self, keys: Int64Array) -> Int32Array:
+        return _rank_codes(keys, self.constants, self.table, np.uint64(self.shift))
+
+    def at_least(self, constants: Int64Array) -> Int32Array:
+        return self.encode(constants)
+
+    at_most = at_least
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        shift = np.array([self.shift], np.int64)
+        return {"constants": self.constants, "table": self.table, "shift": shift}
+
+
+@dataclass(frozen=True)
+class BytesCoder:
+    """Constants are byte strings, side by side in order; `heads` are their first eight bytes."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: Int64Array
+    heads: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, constants: pa.Array) -> BytesCoder:
+        data, offsets = binary_buffers(constants)
+        start = int(offsets[0])
+        data = np.ascontiguousarray(data[start : int(offsets[-1])])
+        offsets = np.ascontiguousarray(offsets - start)
+        return cls(data, offsets, _heads(data, offsets))
+
+    @property
+    def size(self) -> int:
+        return 2 * self.heads.size + 1
+
+    def encode_bytes(self, values: pa.Array) -> Int32Array:
+        data, offsets = binary_buffers(values)
+        return _bytes_codes(data, offsets, self.data, self.offsets, self.heads)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"data": self.data, "offsets": self.offsets, "heads": self.heads}
+
+
+Coder = OffsetCoder | RankCoder | BytesCoder
+
+
+def coder_from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Coder:
+    if "offset" in arrays:
+        return OffsetCoder(int(arrays["offset"][0]), int(arrays["offset"][1]))
+    if "table" in arrays:
+        return RankCoder(arrays["constants"], arrays["table"], int(arrays["shift"][0]))
+    return BytesCoder(arrays["data"], arrays["offsets"], arrays["heads"])
+
+
+def int_coder(type_: Type, constants: list[Int64Array]) -> Coder:
+    """The coder for these constants: by offset where the numbers are whole and lie close."""
+    given = [part for part in constants if part.size]
+    if not given:
+        return OffsetCoder(0, 0)
+    low, high = min(int(part.min()) for part in given), max(int(part.max()) for part in given)
+    if type_.kind is not Kind.DOUBLE and high - low < OFFSET_SPAN_MAX:
+        return OffsetCoder(low, high - low)
+    return RankCoder.of(np.unique(np.concatenate(given)))
+
+
+def bytes_coder(constants: list[pa.Array]) -> BytesCoder:
+    merged = pa.chunked_array(constants, pa.large_binary()).unique()
+    if isinstance(merged, pa.ChunkedArray):
+        merged = merged.combine_chunks()
+    return BytesCoder.of(merged.sort())
+
+
+@njit(cache=True, nogil=True)
+def _offset_codes(keys, base, span):  # type: ignore[no-untyped-def]
+    codes = np.empty(keys.size, np.int32)
+    for i in range(keys.size):
+        key = keys[i]
+        if key < base:
+            codes[i] = 0
+        elif key - base > span or key - base < 0:  # < 0: the difference wrapped around
+            codes[i] = span + 2
+        else:
+            codes[i] = key - base + 1
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _rank_codes(keys, constants, table, shift):  # type: ignore[no-untyped-def]
+    codes = np.empty(keys.size, np.int32)
+    first, last = constants[0], constants[constants.size - 1]
+    for i in range(keys.size):
+        key = keys[i]
+        if key < first:
+            codes[i] = 0
+            continue
+        if key > last:
+            codes[i] = 2 * constants.size
+            continue
+        bucket = (np.uint64(key) - np.uint64(first)) >> shift
+        low, high = table[bucket], table[bucket + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if constants[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        codes[i] = 2 * low + (1 if low < constants.size and constants[low] == key else 0)
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _head(data, start, end):  # type: ignore[no-untyped-def]
+    """The first eight bytes as one ordered number; what is missing counts as zero."""
+    head = np.uint64(0)
+    for i in range(8):
+        head <<= np.uint64(8)
+        if start + i < end:
+            head |= np.uint64(data[start + i])
+    return head
+
+
+@njit(cache=True, nogil=True)
+def _heads(data, offsets):  # type: ignore[no-untyped-def]
+    heads = np.empty(offsets.size - 1, np.uint64)
+    for i in range(heads.size):
+        heads[i] = _head(data, offsets[i], offsets[i + 1])
+    return heads
+
+
+@njit(cache=True, nogil=True)
+def _order(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-def]
+    """-1, 0, 1: how the two byte strings compare."""
+    for i in range(min(a_end - a_start, b_end - b_start)):
+        if a[a_start + i] != b[b_start + i]:
+            return -1 if a[a_start + i] < b[b_start + i] else 1
+    return (a_end - a_start > b_end - b_start) - (a_end - a_start < b_end - b_start)
+
+
+@njit(cache=True, nogil=True)
+def _bytes_codes(data, offsets, const_data, const_offsets, heads):  # type: ignore[no-untyped-def]
+    codes = np.empty(offsets.size - 1, np.int32)
+    for i in range(codes.size):
+        start, end = offsets[i], offsets[i + 1]
+        head = _head(data, start, end)
+        low, high = 0, heads.size
+        equal = 0
+        while low < high:
+            middle = (low + high) >> 1
+            if heads[middle] != head:
+                below = heads[middle] < head
+            else:
+                order = _order(
+                    const_data, const_offsets[middle], const_offsets[middle + 1], data, start, end
+                )
+                below = order < 0
+                if order == 0:
+                    equal = 1
+            if below:
+                low = middle + 1
+            else:
+                high = middle
+        codes[i] = 2 * low + equal
+    return codes
+
+
+UNBOUNDED = (0, NO_UPPER_BOUND)  # every value, but not NULL

@@ -1,0 +1,205 @@
+"""Boxes sorted by how they constrain their dimensions, so that each class is of one kind.
+
+Equalities, one-sided bounds and two-sided ranges are served by different structures; boxes of
+one kind share a class. But every class costs every event a probe, so small kinds are folded
+into larger, more general ones, at the price of verifying more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from crossroads.matching.boxes import BoxGroup, Int32Array, Int64Array
+from crossroads.matching.class_plan import Boxes, count_words
+
+SMALL = 16  # boxes: fewer do not deserve a probe of their own
+KINDS_MAX = 48  # sets of boxes with a class of their own; further ones are merged
+FOLD_RATIO = 4  # a kind this much rarer than one that can hold it is folded into that
+SELECTIVE_SHARE = 0.15  # of a dimension: narrower ranges are worth a grid
+WORDS_MAX = 6  # bound words of a merged class: more dimensions start another one
+
+# What a range is, as bits, because it may be several at once: the last code of a dimension is
+# a point and also everything from itself on. No bit: a two-sided range.
+POINT, AT_LEAST, AT_MOST, FREE = 1, 2, 4, 8
+KIND_BITS = 4
+COLUMNS_PER_CODE = 12  # kinds that fit into an int64 beside the number of the columns before
+
+
+def normalised(group: BoxGroup, dim_sizes: Sequence[int]) -> Boxes:
+    """Bounds as code + 1 within 0..size, without boxes that no code can match."""
+    sizes = tuple(int(dim_sizes[d]) for d in group.dims)
+    largest = np.array(sizes, dtype=np.int64).reshape(1, -1) - 1
+    hi = (np.minimum(group.hi, largest) + 1).astype(np.int32)
+    lo = (np.minimum(np.maximum(group.lo, -1), largest + 1) + 1).astype(np.int32)
+    boxes = Boxes(group.dims, sizes, lo, hi, np.asarray(group.ids, dtype=np.int32))
+    possible: npt.NDArray[np.bool_] = np.all(lo <= hi, axis=1)
+    return boxes if possible.all() else boxes.take(possible)
+
+
+def one_group_per_signature(groups: Iterable[BoxGroup]) -> list[BoxGroup]:
+    """Join groups that constrain the same dimensions: each would cost a probe of its own."""
+    by_dims: dict[tuple[int, ...], list[BoxGroup]] = {}
+    for group in groups:
+        by_dims.setdefault(group.dims, []).append(group)
+    return [
+        same[0]
+        if len(same) == 1
+        else BoxGroup(
+            dims,
+            np.concatenate([group.lo for group in same]),
+            np.concatenate([group.hi for group in same]),
+            np.concatenate([group.ids for group in same]),
+        )
+        for dims, same in by_dims.items()
+    ]
+
+
+def split_by_kind(boxes: Boxes) -> list[Boxes]:
+    """One set per combination of kinds; rare combinations join a common one that holds them."""
+    if len(boxes.ids) == 0:
+        return []
+    kinds, row_kind, counts = _distinct_rows(_kinds(boxes))
+    home = _fold(kinds, counts)[row_kind]
+    if (home == home[0]).all():
+        return [_without_free_columns(boxes)]
+    order = np.argsort(home, kind="stable")
+    sorted_boxes = boxes.take(order)
+    ends = np.flatnonzero(np.diff(home[order], append=-1)) + 1
+    parts = (sorted_boxes.slice(a, b) for a, b in pairwise([0, *ends.tolist()]))
+    return [_without_free_columns(part) for part in parts]
+
+
+def _fold(kinds: npt.NDArray[np.uint8], counts: Int64Array) -> Int64Array:
+    """For each combination of kinds the one whose class it goes to.
+
+    A class keeps its structure when a newcomer is, in every dimension, at least what the class
+    is. Dimensions that a box leaves free are no such thing: it would lie in every cell.
+    """
+    home = np.arange(len(kinds))
+    likeness = np.full(len(kinds), -1)  # of the class chosen so far: how specific it is
+    commonest_first = np.argsort(-counts, kind="stable")
+    for head in commonest_first[:KINDS_MAX].tolist():
+        if likeness[head] >= 0:
+            continue  # folded itself
+        own = kinds[head]
+        holds = ((own & ~kinds) == 0).all(axis=1) & (((own ^ kinds) & FREE) == 0).all(axis=1)
+        specific = int(np.bitwise_count(own).sum())
+        better = holds & (counts * FOLD_RATIO <= counts[head]) & (likeness < specific)
+        home[better], likeness[better] = head, specific
+    return home
+
+
+def merge_small(sets: Iterable[Boxes]) -> list[Boxes]:
+    """Join small sets by widening absent dimensions, so that they share one probe.
+
+    Sets that share an equality come together first, then those that share a selective range:
+    that dimension still leads an event to few of them.
+    """
+    ordered = sorted(sets, key=lambda boxes: -len(boxes.ids))
+    large = [b for b in ordered[:KINDS_MAX] if len(b.ids) >= SMALL or not b.dims]
+    small = [b for b in ordered[:KINDS_MAX] if len(b.ids) < SMALL and b.dims] + ordered[KINDS_MAX:]
+    for share_max in (0.0, SELECTIVE_SHARE):
+        anchors = {id(b): _selective_dims(b, share_max) for b in small}
+        while weight := _rows_per_dim(small, anchors):
+            shared = min(weight, key=lambda d: (-weight[d], d))
+            large.extend(map(_join, _bins([b for b in small if shared in anchors[id(b)]])))
+            small = [b for b in small if shared not in anchors[id(b)]]
+    large.extend(map(_join, _bins(small)))
+    return large
+
+
+def _selective_dims(boxes: Boxes, share_max: float) -> list[int]:
+    """Dimensions of which the average range takes at most this share; 0 means equalities."""
+    widths = boxes.hi.astype(np.int64) - boxes.lo
+    shares = widths.mean(axis=0) / np.maximum(1, boxes.sizes)
+    return [d for d, share in zip(boxes.dims, shares.tolist(), strict=True) if share <= share_max]
+
+
+def _rows_per_dim(sets: list[Boxes], anchors: dict[int, list[int]]) -> dict[int, int]:
+    rows: dict[int, int] = {}
+    for boxes in sets:
+        for d in anchors[id(boxes)]:
+            rows[d] = rows.get(d, 0) + len(boxes.ids)
+    return rows
+
+
+def _kinds(boxes: Boxes) -> npt.NDArray[np.uint8]:
+    unbounded_above = boxes.hi == np.array(boxes.sizes, dtype=np.int32)
+    kinds: npt.NDArray[np.uint8] = (boxes.lo == boxes.hi) * np.uint8(POINT)
+    kinds |= unbounded_above * np.uint8(AT_LEAST)
+    kinds |= (boxes.lo == 1) * np.uint8(AT_MOST)  # leaves out NULL and nothing else below
+    kinds |= (unbounded_above & (boxes.lo == 0)) * np.uint8(FREE)
+    return kinds
+
+
+def _distinct_rows(
+    kinds: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]:
+    """Distinct rows, the number of each row among them, and how often each occurs."""
+    number = np.zeros(len(kinds), dtype=np.int64)
+    first, counts = np.zeros(1, np.int64), np.array([len(kinds)])
+    for begin in range(0, kinds.shape[1], COLUMNS_PER_CODE):
+        code = number
+        for c in range(begin, min(begin + COLUMNS_PER_CODE, kinds.shape[1])):
+            code = (code << KIND_BITS) | kinds[:, c]
+        if (code == code[0]).all():
+            continue  # spares the sort in the most common case
+        _, first, number, counts = np.unique(
+            code, return_index=True, return_inverse=True, return_counts=True
+        )
+    return kinds[first], number, counts
+
+
+def _without_free_columns(boxes: Boxes) -> Boxes:
+    sizes = np.array(boxes.sizes, dtype=np.int32).reshape(1, -1)
+    free = ((boxes.lo == 0) & (boxes.hi == sizes)).all(axis=0)
+    if not free.any():
+        return boxes
+    keep = np.flatnonzero(~free)
+    return Boxes(
+        tuple(boxes.dims[c] for c in keep),
+        tuple(boxes.sizes[c] for c in keep),
+        np.ascontiguousarray(boxes.lo[:, keep]),
+        np.ascontiguousarray(boxes.hi[:, keep]),
+        boxes.ids,
+    )
+
+
+def _bins(sets: list[Boxes]) -> list[list[Boxes]]:
+    """Consecutive sets whose united dimensions can be verified in few words."""
+    bins: list[list[Boxes]] = []
+    united: dict[int, int] = {}
+    for boxes in sets:
+        more = united | dict(zip(boxes.dims, boxes.sizes, strict=True))
+        if bins and count_words([size.bit_length() for size in more.values()]) <= WORDS_MAX:
+            bins[-1].append(boxes)
+            united = more
+        else:
+            bins.append([boxes])
+            united = dict(zip(boxes.dims, boxes.sizes, strict=True))
+    return bins
+
+
+def _join(sets: list[Boxes]) -> Boxes:
+    """One set over the united dimensions; a box spans all of a dimension it did not mention."""
+    if len(sets) == 1:
+        return sets[0]
+    sizes = {d: s for boxes in sets for d, s in zip(boxes.dims, boxes.sizes, strict=True)}
+    dims = tuple(sorted(sizes))
+    column = {d: c for c, d in enumerate(dims)}
+    rows = sum(len(boxes.ids) for boxes in sets)
+    lo: Int32Array = np.zeros((rows, len(dims)), dtype=np.int32)
+    hi: Int32Array = np.empty((rows, len(dims)), dtype=np.int32)
+    hi[:] = [sizes[d] for d in dims]
+    at = 0
+    for boxes in sets:
+        rows_here = slice(at, at + len(boxes.ids))
+        columns = [column[d] for d in boxes.dims]
+        lo[rows_here, columns], hi[rows_here, columns] = boxes.lo, boxes.hi
+        at += len(boxes.ids)
+    ids = np.concatenate([boxes.ids for boxes in sets])
+    return Boxes(dims, tuple(sizes[d] for d in dims), lo, hi, ids)

@@ -1,0 +1,126 @@
+"""Sets of values of one attribute: half-open intervals of keys, and whether NULL belongs too.
+
+Keys are ints or bytes (see `types`); every interval is [low, high), None as `high` has no end.
+Sets are normalised: sorted, disjoint, not touching, within the bounds of the type; so two sets are
+equal exactly when they hold the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crossroads.model.types import Key, Type, key_bounds, successor
+
+Interval = tuple[Key, Key | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    type: Type
+    intervals: tuple[Interval, ...]
+    null: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.intervals) or self.null
+
+    @property
+    def is_everything(self) -> bool:
+        return self.null and self.intervals == (key_bounds(self.type),)
+
+    def has(self, key: Key | None) -> bool:
+        """Does the value with this key belong (None: NULL)?"""
+        if key is None:
+            return self.null
+        return any(
+            low <= key and (high is None or key < high)  # type: ignore[operator]
+            for low, high in self.intervals
+        )
+
+    def union(self, other: ValueSet) -> ValueSet:
+        return value_set(self.type, self.intervals + other.intervals, self.null or other.null)
+
+    def intersection(self, other: ValueSet) -> ValueSet:
+        found = []
+        for low, high in self.intervals:
+            for other_low, other_high in other.intervals:
+                found.append((max(low, other_low), _lesser(high, other_high)))  # type: ignore[type-var]
+        return value_set(self.type, found, self.null and other.null)
+
+    def complement(self) -> ValueSet:
+        """Everything else, NULL included exactly when it did not belong."""
+        start, end = key_bounds(self.type)
+        found: list[Interval] = []
+        at: Key | None = start
+        for low, high in self.intervals:
+            assert at is not None
+            found.append((at, low))
+            at = high
+        if at is not None:
+            found.append((at, end))
+        return value_set(self.type, found, not self.null)
+
+    def contains(self, other: ValueSet) -> bool:
+        return self.intersection(other) == other
+
+    def hull(self) -> ValueSet:
+        """The least set with one interval that holds this one."""
+        if len(self.intervals) <= 1:
+            return self
+        return ValueSet(self.type, ((self.intervals[0][0], self.intervals[-1][1]),), self.null)
+
+
+def _lesser(one: Key | None, other: Key | None) -> Key | None:
+    if one is None:
+        return other
+    if other is None:
+        return one
+    return min(one, other)  # type: ignore[type-var]
+
+
+def value_set(type_: Type, intervals: Iterable[Interval], null: bool = False) -> ValueSet:
+    """Normalised: clipped to the type, sorted, merged."""
+    floor, ceiling = key_bounds(type_)
+    clipped = sorted(
+        (
+            (max(low, floor), _lesser(high, ceiling))  # type: ignore[type-var]
+            for low, high in intervals
+        ),
+        key=lambda interval: interval[0],
+    )
+    merged: list[Interval] = []
+    for low, high in clipped:
+        if high is not None and not low < high:  # type: ignore[operator]
+            continue
+        if merged and (merged[-1][1] is None or low <= merged[-1][1]):  # type: ignore[operator]
+            last_low, last_high = merged[-1]
+            longest = None if last_high is None or high is None else max(last_high, high)  # type: ignore[type-var]
+            merged[-1] = (last_low, longest)
+        else:
+            merged.append((low, high))
+    return ValueSet(type_, tuple(merged), null)
+
+
+def nothing(type_: Type) -> ValueSet:
+    return ValueSet(type_, ())
+
+
+def all_values(type_: Type) -> ValueSet:
+    """Everything but NULL."""
+    return ValueSet(type_, (key_bounds(type_),))
+
+
+def only_null(type_: Type) -> ValueSet:
+    return ValueSet(type_, (), True)
+
+
+def point(type_: Type, key: Key) -> ValueSet:
+    return value_set(type_, [(key, successor(key))])
+
+
+def at_least(type_: Type, key: Key) -> ValueSet:
+    return value_set(type_, [(key, key_bounds(type_)[1])])
+
+
+def below(type_: Type, key: Key) -> ValueSet:
+    return value_set(type_, [(key_bounds(type_)[0], key)])

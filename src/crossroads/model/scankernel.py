@@ -1,0 +1,184 @@
+"""The scanner of `scan`, for a million texts at once: shapes are hashed, literals located.
+
+It reads only what is plain: numbers of at most 15 digits without exponent or suffix, and strings
+without escapes. Everything else is marked, and read one by one by `parse`; so this code may be
+simple-minded but never wrong. A shape is compared byte by byte with its representative before it is
+believed, because a hash alone could be made to collide on purpose.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NUMBER, TEXT = 1, 2
+DIGITS_MAX = 15  # a whole number of 15 digits is exact as a double, so m / 10**s rounds correctly
+
+_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+
+
+@njit(cache=True)
+def _is_name(char: int) -> bool:
+    return (97 <= char <= 122) or (65 <= char <= 90) or char == 95 or (48 <= char <= 57)
+
+
+@njit(cache=True)
+def _text_end(data, at, end):  # type: ignore[no-untyped-def]
+    """Behind the closing quote of the string that opens at `at`; -1 if it is not plain."""
+    at += 1
+    while at < end and data[at] != 39:
+        if data[at] == 92:
+            return -1
+        at += 1
+    if at >= end or (at + 1 < end and data[at + 1] == 39):
+        return -1
+    return at + 1
+
+
+@njit(cache=True)
+def _number_end(data, at, end):  # type: ignore[no-untyped-def]
+    """(behind the number, its digits as one whole number, digits behind the point); -1: not plain."""
+    mantissa, scale, digits, point = 0, 0, 0, False
+    while at < end:
+        char = data[at]
+        if 48 <= char <= 57:
+            mantissa = mantissa * 10 + (char - 48)
+            digits += 1
+            if point:
+                scale += 1
+            if digits > DIGITS_MAX:
+                return -1, 0, 0
+        elif char == 46 and not point:
+            point = True
+        else:
+            break
+        at += 1
+    if digits == 0 or (at < end and (_is_name(data[at]) or data[at] == 46 or data[at] >= 128)):
+        return -1, 0, 0
+    return at, mantissa, scale
+
+
+@njit(cache=True)
+def _scan_one(data, start, end, kinds, spans, mantissas, scales, at_literal, keep):  # type: ignore[no-untyped-def]
+    """Hash of the shape and number of literals of one text; -1 literals: read it one by one."""
+    shape = _FNV_OFFSET
+    literals = 0
+    at = start
+    while at < end:
+        char = data[at]
+        kind = 0
+        stop = at + 1
+        if char == 39:
+            if at > start and _is_name(data[at - 1]):
+                return shape, -1
+            stop = _text_end(data, at, end)
+            kind = TEXT
+        elif 48 <= char <= 57 or (char == 46 and at + 1 < end and 48 <= data[at + 1] <= 57):
+            if char == 46 and at > start and (_is_name(data[at - 1]) or data[at - 1] == 96):
+                return shape, -1
+            stop, mantissa, scale = _number_end(data, at, end)
+            kind = NUMBER
+            if keep and stop > 0:
+                mantissas[at_literal + literals] = mantissa
+                scales[at_literal + literals] = scale
+        elif _is_name(char):
+            while stop < end and _is_name(data[stop]):
+                stop += 1
+        elif char == 96:
+            while stop < end and data[stop] != 96:
+                stop += 1
+            stop = stop + 1 if stop < end else -1
+        elif (
+            char == 34
+            or char >= 128
+            or (char < 32 and char != 9 and char != 10 and char != 13)
+            or (char == 45 and at + 1 < end and data[at + 1] == 45)
+            or (char == 47 and at + 1 < end and data[at + 1] == 42)
+        ):
+            stop = -1
+        if stop < 0:
+            return shape, -1
+        if kind:
+            if keep:
+                kinds[at_literal + literals] = kind
+                spans[at_literal + literals, 0] = at
+                spans[at_literal + literals, 1] = stop
+            literals += 1
+            shape = (shape ^ np.uint64(kind)) * _FNV_PRIME
+        else:
+            for i in range(at, stop):
+                shape = (shape ^ np.uint64(data[i])) * _FNV_PRIME
+        at = stop
+    return shape, literals
+
+
+@njit(cache=True)
+def scan_texts(data, offsets):  # type: ignore[no-untyped-def]
+    """For all texts: shape hashes, first literal of each (n + 1), and what the literals are."""
+    n = offsets.size - 1
+    shapes = np.empty(n, np.uint64)
+    counts = np.empty(n, np.int64)
+    first = np.zeros(n + 1, np.int64)
+    none = np.empty(0, np.uint8)
+    no_spans = np.empty((0, 2), np.int64)
+    no_mantissas = np.empty(0, np.int64)
+    for i in range(n):
+        shapes[i], counts[i] = _scan_one(
+            data, offsets[i], offsets[i + 1], none, no_spans, no_mantissas, none, 0, False
+        )
+        first[i + 1] = first[i] + max(counts[i], 0)
+    total = first[n]
+    kinds = np.empty(total, np.uint8)
+    spans = np.empty((total, 2), np.int64)
+    mantissas = np.zeros(total, np.int64)
+    scales = np.zeros(total, np.uint8)
+    for i in range(n):
+        if counts[i] > 0:
+            _scan_one(
+                data, offsets[i], offsets[i + 1], kinds, spans, mantissas, scales, first[i], True
+            )
+    return shapes, counts, first, kinds, spans, mantissas, scales
+
+
+@njit(cache=True)
+def same_shape(data, offsets, first, kinds, spans, rows, example):  # type: ignore[no-untyped-def]
+    """Which of these rows have, byte for byte, the shape of the example row."""
+    same = np.empty(rows.size, np.bool_)
+    literals = first[example + 1] - first[example]
+    for i in range(rows.size):
+        row = rows[i]
+        same[i] = first[row + 1] - first[row] == literals
+        at, other = offsets[row], offsets[example]
+        for k in range(literals + 1):
+            if not same[i]:
+                break
+            last = k == literals
+            mine = offsets[row + 1] if last else spans[first[row] + k, 0]
+            theirs = offsets[example + 1] if last else spans[first[example] + k, 0]
+            if mine - at != theirs - other:
+                same[i] = False
+                break
+            for j in range(mine - at):
+                if data[at + j] != data[other + j]:
+                    same[i] = False
+                    break
+            if not last:
+                if kinds[first[row] + k] != kinds[first[example] + k]:
+                    same[i] = False
+                at = spans[first[row] + k, 1]
+                other = spans[first[example] + k, 1]
+    return same
+
+
+@njit(cache=True)
+def cut_texts(data, starts, ends):  # type: ignore[no-untyped-def]
+    """Offsets and bytes of the given slices, side by side."""
+    offsets = np.zeros(starts.size + 1, np.int64)
+    for i in range(starts.size):
+        offsets[i + 1] = offsets[i] + ends[i] - starts[i]
+    cut = np.empty(offsets[starts.size], np.uint8)
+    for i in range(starts.size):
+        for j in range(ends[i] - starts[i]):
+            cut[offsets[i] + j] = data[starts[i] + j]
+    return offsets, cut

@@ -1,0 +1,173 @@
+"""One way to start Spark: embedded by default, a cluster with `--master`.
+
+Whoever already has a session keeps it, with its settings: `spark_session` then returns it as it
+is. Only a session that we start gets the settings below.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from crossroads.errors import EnvironmentProblem, TooLittleMemory, UsageError
+from crossroads.pipeline.java import Java, find_java, launcher_home
+from crossroads.pipeline.machine import available_memory, usable_cores
+
+MIB = 1024 * 1024
+# The least that starts Spark and one Python worker without swapping: 512 MiB of heap, about as
+# much again for the JVM itself and for Python with pyarrow.
+AVAILABLE_MEMORY_MIN = 1024 * MIB
+HEAP_MIN = 512 * MIB  # Spark refuses to start below 450 MiB
+HEAP_MAX = 8192 * MIB  # nothing of ours grows with the heap; more only makes collections longer
+# The rest is for Python workers and for the pages of memory-mapped index files.
+HEAP_SHARE = 0.4
+SHUFFLE_PARTITIONS_PER_CORE = 2  # evens out skew; Spark's own 200 are tiny tasks on one machine
+
+_COUNT = r"(?:\*|[1-9]\d*)"
+MASTER_FORMS = re.compile(
+    rf"yarn|(?:spark|k8s)://\S+|local(?:\[{_COUNT}(?:,[1-9]\d*)?\])?|local-cluster\[\d+,\d+,\d+\]"
+)
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+def spark_session(
+    master: str | None = None,
+    app_name: str = "crossroads",
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The active session as it is, or a new one on `master` (default: this machine's cores).
+
+    `settings` are Spark settings that win over ours.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    master = checked_master(master) if master else default_master()
+    java = find_java()
+    config = {**session_settings(master, java), **(settings or {})}
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    with _environment(_variables(master, java)):
+        try:
+            return builder.getOrCreate()
+        except (PySparkException, Py4JError) as error:
+            raise _start_failure(master, error) from error
+
+
+def default_master() -> str:
+    # Spelled out instead of `local[*]`: the number that `doctor` shows is the one that is used.
+    return f"local[{usable_cores()}]"
+
+
+def checked_master(master: str) -> str:
+    """`master` itself; nonsense is refused here, before a JVM fills the screen with its trace."""
+    if not MASTER_FORMS.fullmatch(master):
+        raise UsageError(
+            f"--master {master} is not a Spark master",
+            hint="use for example local[4], spark://host:7077, k8s://https://host:6443 or yarn",
+        )
+    return master
+
+
+def is_local(master: str) -> bool:
+    """Driver and executors on this machine, in one JVM (`local[2]`) or several."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
+
+
+def session_settings(master: str, java: Java) -> dict[str, str]:
+    """Every setting of a session that we start, each with its reason."""
+    settings = {
+        # Meaning: a filter gives what Spark's WHERE gives with these two.
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        # Arrow between the JVM and Python: the batch size that the prototypes were measured
+        # with; Spark's own 10,000 pays the cost per batch more often.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Workers keep compiled kernels and the mapped index from one task to the next.
+        "spark.python.worker.reuse": "true",
+        # LZ4 Parquet crashes Spark's reader under a pushed-down filter; zstd is also smaller.
+        "spark.sql.parquet.compression.codec": "zstd",
+        # Silence: no web server, no progress bar drawn over ours, only errors in the log.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": " ".join(_driver_options(java)),
+    }
+    if is_local(master):
+        partitions = usable_cores() * SHUFFLE_PARTITIONS_PER_CORE
+        settings |= {
+            "spark.driver.memory": f"{heap_bytes(available_memory()) // MIB}m",
+            "spark.sql.shuffle.partitions": str(partitions),
+            # Loopback: works without a network and is not reachable from outside.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return settings
+
+
+def heap_bytes(available: int) -> int:
+    """How much of the available memory the driver's heap may take."""
+    if available < AVAILABLE_MEMORY_MIN:
+        raise TooLittleMemory(
+            f"Spark needs {AVAILABLE_MEMORY_MIN // MIB} MiB of free memory, "
+            f"{available // MIB} MiB are available",
+            hint="close other programs, raise the container's limit, or use --master",
+        )
+    return max(HEAP_MIN, min(HEAP_MAX, int(available * HEAP_SHARE)))
+
+
+def _driver_options(java: Java) -> tuple[str, ...]:
+    return (
+        # As a URI, so that a folder with spaces in its name needs no quoting.
+        f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+        "-Duser.timezone=UTC",
+        *java.options,
+    )
+
+
+def _variables(master: str, java: Java) -> dict[str, str]:
+    variables = {
+        "JAVA_HOME": str(launcher_home(java)),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    if is_local(master):
+        # Otherwise workers take the system's Python, which has neither us nor pyarrow.
+        variables["PYSPARK_PYTHON"] = sys.executable
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    else:
+        # On a cluster the administrator may know better where Python is.
+        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set while Spark starts, then put back: the process is not ours alone."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _start_failure(master: str, error: Exception) -> EnvironmentProblem:
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return EnvironmentProblem(
+        f"Spark did not start on {master}: {first_line}",
+        hint="`crossroads doctor --spark` shows what is wrong",
+    )
