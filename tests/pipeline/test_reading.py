@@ -153,6 +153,26 @@ def test_rows_are_the_same_in_whatever_pieces_they_arrive(data: bytes, piece: in
     assert whole.next_line >= 1
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([b"1", b"x", b",", b",", b'"', b"\n", b"\n", b"\r", b"\xff", b" ", b"\0"]),
+        max_size=60,
+    ).map(b"".join),
+    st.integers(1, 40),
+)
+def test_of_any_bytes_each_row_is_an_event_or_a_reject(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, target: int
+) -> None:
+    file = tmp_path_factory.mktemp("bytes") / "a.csv"
+    file.write_bytes(b"n,note\n" + data)
+    rows = find_rows(data, line=2, final=True)
+    whole, cut = read(file), read(file, target=target)
+    assert sorted([*whole.lines, *(reject.line for reject in whole.rejects)]) == rows.lines.tolist()
+    assert (cut.lines, cut.rejects) == (whole.lines, whole.rejects)
+    assert cut.table.equals(whole.table)
+
+
 def test_one_forgotten_quote_breaks_one_line_only() -> None:
     data = b'1,"a\n' + b"2,b\n" * 50
     rows = find_rows(data, line=1, final=True, row_bytes_max=64)

@@ -1,0 +1,21 @@
+"""Compiled indexes on disk: memory-mapped, checksummed, replaced whole."""
+
+from crossroads.indexfile.manifest import current, prune, publish
+from crossroads.indexfile.store import (
+    IndexFileInfo,
+    OpenedIndex,
+    cached_index,
+    open_index,
+    save_index,
+)
+
+__all__ = [
+    "IndexFileInfo",
+    "OpenedIndex",
+    "cached_index",
+    "current",
+    "open_index",
+    "prune",
+    "publish",
+    "save_index",
+]

@@ -7,7 +7,7 @@ true. These lines are Spark's three-valued logic, written to be believed, not to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 
 from crossroads.model.coerce import cast_value, integral_range
 from crossroads.model.filter import (
@@ -38,6 +38,8 @@ from crossroads.model.types import Kind, Type, Value, to_key
 Event = Mapping[str, Value]
 
 _WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
+# Spark's minus keeps 34 digits, though a decimal has up to 38.
+_NEGATED = Context(prec=34, rounding=ROUND_HALF_EVEN)
 _QUOTIENT = Decimal(1).scaleb(-39)  # Spark divides decimals to 39 places before rounding
 
 
@@ -130,8 +132,7 @@ def value(operand: Operand, event: Event) -> Value:
             if known is None:
                 return None
             assert isinstance(known, int | float | Decimal)
-            # The default context would round a long decimal; copying changes only the sign.
-            return _fit(known.copy_negate() if isinstance(known, Decimal) else -known, type_)
+            return _fit(_NEGATED.minus(known) if isinstance(known, Decimal) else -known, type_)
         case Arithmetic(op, left, right, type_):
             one, other = value(left, event), value(right, event)
             if one is None or other is None:

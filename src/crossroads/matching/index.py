@@ -11,7 +11,7 @@ pair is reported once. An index is immutable: any number of threads may match wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class Candidates:
     owners: Int32Array
     groups: Int32Array
     rows: Int32Array
-    checks: tuple[CheckGroup, ...]
+    checks: Sequence[CheckGroup]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """One predicate on one attribute → exactly the values for which it is true, and false.
 
 That is all a predicate says once NULL is accounted for: neither set holds the values (NULL, mostly)
-for which it is unknown. Conversions are undone here: `bigint_attribute >= 1.5e0` compares doubles in
-Spark, yet is an interval of bigints, because the conversions Spark makes silently never reverse the
-order of two values.
+for which it is unknown. Conversions are undone here: `bigint_attribute >= 1.5e0` compares
+doubles in Spark, yet is an interval of bigints, because the conversions Spark makes silently never
+reverse the order of two values.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def atom(predicate: Predicate) -> Atom | None:
     match predicate:
         case Truth(attr):
             return _atom(attr, point(BOOLEAN, 1), point(BOOLEAN, 0))
-        case IsNull(operand) if attr := _attr(operand):
-            return _atom(attr, only_null(attr.type), all_values(attr.type))
-        case Compare(op, left, Literal() as right) if attr := _attr(left):
-            return _comparison(attr, op, right)
-        case Compare(op, Literal() as left, right) if attr := _attr(right):
-            return _comparison(attr, MIRRORED[op], left)
-        case In(operand, options) if attr := _attr(operand):
-            return _membership(attr, options)
+        case IsNull(operand) if found := _attr(operand):
+            return _atom(found, only_null(found.type), all_values(found.type))
+        case Compare(op, left, Literal() as right) if found := _attr(left):
+            return _comparison(found, op, right)
+        case Compare(op, Literal() as left, right) if found := _attr(right):
+            return _comparison(found, MIRRORED[op], left)
+        case In(operand, options) if found := _attr(operand):
+            return _membership(found, options)
         case TextTest(op, Attr() as attr, Literal(None)):
             return _atom(attr, nothing(attr.type), nothing(attr.type))
         case TextTest("startswith", Attr() as attr, Literal(str(text))):
@@ -98,7 +98,9 @@ def necessary(predicate: Predicate) -> list[tuple[Dimension, ValueSet]]:
     match predicate:
         case Like(Attr() as attr, Literal(str(pattern)), escape):
             like = parse_like(pattern, escape)
-            ends = [_prefix(attr, like.prefix), _suffix(attr, like.suffix)]
+            ends = [_prefix(attr, like.prefix)]  # the empty prefix too: it says "not NULL"
+            if like.suffix:
+                ends.append(_suffix(attr, like.suffix))
             return [(end.dimension, end.true) for end in ends]
     return known(predicate)
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 from decimal import Decimal
 
 from crossroads.errors import FilterError
-from crossroads.model.filter import Arithmetic, ArithmeticOp, Cast, Literal, Negate, Operand
+from crossroads.model.filter import (
+    MIRRORED,
+    Arithmetic,
+    ArithmeticOp,
+    Cast,
+    Comparison,
+    Literal,
+    Negate,
+    Operand,
+)
 from crossroads.model.literals import decimal_of_integral, tight_decimal
 from crossroads.model.types import (
     BIGINT,
+    BIGINT_MAX,
+    BIGINT_MIN,
     DECIMAL_PRECISION_MAX,
     DOUBLE,
     INT,
@@ -37,6 +48,23 @@ def comparable(parts: list[Operand], position: int | None) -> list[Operand]:
     for part in parts:
         common = _common(common, part.type, position)
     return [convert(part, common, position) for part in parts]
+
+
+def settled_order(op: Comparison, left: Operand, right: Operand) -> bool | None:
+    """What Spark answers at once when whole numbers meet a literal beyond every bigint.
+
+    It looks only at the literal, so the answer holds for NULL too: `k < 9223372036854775808` is
+    true where k is NULL. Only < <= > >= are settled so, and only literals written as such.
+    """
+    if op in ("=", "<=>", "<>"):
+        return None
+    if isinstance(left, Literal):
+        op, left, right = MIRRORED[op], right, left
+    if not (left.type.is_integral and isinstance(right, Literal)):
+        return None
+    if not isinstance(right.value, Decimal) or BIGINT_MIN <= right.value <= BIGINT_MAX:
+        return None
+    return (op in ("<", "<=")) == (right.value > 0)
 
 
 def _common(left: Type, right: Type, position: int | None) -> Type:

@@ -26,6 +26,8 @@ _URL = r"^[A-Za-z][A-Za-z0-9+.-]*://"
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
 _DAYS = ("%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%Y", "%m-%d-%Y", "%Y/%m/%d")
 
+_FIRST_LOOK_ROWS = 1_000
+
 _NUMBERS_IN_TEXT = ("boolean", "int", "bigint", "double")
 _TIMES_IN_TEXT = ("date", "timestamp")
 
@@ -101,13 +103,16 @@ def _unusable(column: str, taken: set[str]) -> str | None:
 
 def _guess(raw: Raw, count: int, typed: bool) -> Guess | None:
     """The first reading that takes every value, else the one that takes most."""
-    best: Guess | None = None
-    for type_, layout in _candidates(raw, typed):
-        guess = _try(type_, layout, raw, count, blank_is_null=not typed)
-        if guess.bad == 0:
-            return guess
-        if best is None or guess.bad < best.bad:
-            best = guess
+    candidates = _candidates(raw, typed)
+    # most candidates fail at once: that is cheap to see in a few rows
+    few = min(count, _FIRST_LOOK_ROWS)
+    for type_, layout in candidates:
+        if _try(type_, layout, raw[:few], few, blank_is_null=not typed).bad == 0:
+            guess = _try(type_, layout, raw, count, blank_is_null=not typed)
+            if guess.bad == 0:
+                return guess
+    guesses = [_try(*each, raw, count, blank_is_null=not typed) for each in candidates]
+    best = min(guesses, key=lambda guess: guess.bad, default=None)
     taken = best is not None and best.bad < len(best.values) - _nulls(raw)
     return best if taken else None
 

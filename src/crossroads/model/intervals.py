@@ -7,8 +7,10 @@ equal exactly when they hold the same values.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from crossroads.model.types import Key, Type, key_bounds, successor
 
@@ -32,19 +34,32 @@ class ValueSet:
         """Does the value with this key belong (None: NULL)?"""
         if key is None:
             return self.null
-        return any(
-            low <= key and (high is None or key < high)  # type: ignore[operator]
-            for low, high in self.intervals
-        )
+        at = bisect_right(self.intervals, key, key=itemgetter(0)) - 1
+        if at < 0:
+            return False
+        end = self.intervals[at][1]
+        return end is None or key < end  # type: ignore[operator]
+
+    @property
+    def points(self) -> list[Key] | None:
+        """The values, if they are single ones and not stretches of many."""
+        found = [low for low, high in self.intervals if high == successor(low)]
+        return found if len(found) == len(self.intervals) else None
 
     def union(self, other: ValueSet) -> ValueSet:
         return value_set(self.type, self.intervals + other.intervals, self.null or other.null)
 
     def intersection(self, other: ValueSet) -> ValueSet:
-        found = []
-        for low, high in self.intervals:
-            for other_low, other_high in other.intervals:
-                found.append((max(low, other_low), _lesser(high, other_high)))  # type: ignore[type-var]
+        """One walk along both: of two intervals, the one that ends first is done."""
+        found: list[Interval] = []
+        mine, theirs = 0, 0
+        while mine < len(self.intervals) and theirs < len(other.intervals):
+            (low, high), (other_low, other_high) = self.intervals[mine], other.intervals[theirs]
+            found.append((max(low, other_low), _lesser(high, other_high)))
+            if _lesser(high, other_high) == high:
+                mine += 1
+            else:
+                theirs += 1
         return value_set(self.type, found, self.null and other.null)
 
     def complement(self) -> ValueSet:
@@ -75,17 +90,14 @@ def _lesser(one: Key | None, other: Key | None) -> Key | None:
         return other
     if other is None:
         return one
-    return min(one, other)  # type: ignore[type-var]
+    return min(one, other)
 
 
 def value_set(type_: Type, intervals: Iterable[Interval], null: bool = False) -> ValueSet:
     """Normalised: clipped to the type, sorted, merged."""
     floor, ceiling = key_bounds(type_)
     clipped = sorted(
-        (
-            (max(low, floor), _lesser(high, ceiling))  # type: ignore[type-var]
-            for low, high in intervals
-        ),
+        ((max(low, floor), _lesser(high, ceiling)) for low, high in intervals),
         key=lambda interval: interval[0],
     )
     merged: list[Interval] = []
@@ -94,7 +106,7 @@ def value_set(type_: Type, intervals: Iterable[Interval], null: bool = False) ->
             continue
         if merged and (merged[-1][1] is None or low <= merged[-1][1]):  # type: ignore[operator]
             last_low, last_high = merged[-1]
-            longest = None if last_high is None or high is None else max(last_high, high)  # type: ignore[type-var]
+            longest = None if last_high is None or high is None else max(last_high, high)
             merged[-1] = (last_low, longest)
         else:
             merged.append((low, high))

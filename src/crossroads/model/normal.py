@@ -14,9 +14,11 @@ from types import MappingProxyType
 
 from crossroads.model.atoms import Dimension, atom, known, necessary
 from crossroads.model.filter import And, Constant, Filter, Not, Or, Predicate
-from crossroads.model.intervals import ValueSet
+from crossroads.model.intervals import ValueSet, all_values, value_set
+from crossroads.model.types import Key, successor
 
 BOXES_MAX = 64  # alternatives of one filter the index keeps apart before it takes hulls
+ABSORBED_MAX = 256  # alternatives compared pair by pair to drop those within another
 
 Box = Mapping[Dimension, ValueSet]
 ANYTHING: Box = MappingProxyType({})
@@ -42,8 +44,7 @@ class Conjunction:
     def within(self, other: Conjunction) -> bool:
         """Whatever satisfies this one satisfies the other (sound; complete without checks)."""
         return other.checks <= self.checks and all(
-            dimension in self.box and wide.contains(self.box[dimension])
-            for dimension, wide in other.box.items()
+            _side_within(self.box, dimension, wide) for dimension, wide in other.box.items()
         )
 
 
@@ -87,6 +88,25 @@ def covers(wide: Filter, narrow: Filter) -> bool:
     )
 
 
+def _side_within(box: Box, dimension: Dimension, wide: ValueSet) -> bool:
+    """Do the values of everything in the box lie in the set?"""
+    if dimension in box:
+        return wide.contains(box[dimension])
+    # The same text read the other way says whether it is NULL, and all if it names whole texts.
+    narrow = box.get(Dimension(dimension.attribute, not dimension.backwards))
+    if narrow is None or (narrow.null and not wide.null):
+        return False
+    texts = narrow.points
+    if texts is not None:
+        return all(wide.has(_backwards(text)) for text in texts)
+    return wide.intervals == all_values(wide.type).intervals
+
+
+def _backwards(text: Key) -> Key:
+    assert isinstance(text, bytes)
+    return text[::-1]
+
+
 def _alternatives(filter_: Filter, wanted: bool, most: int) -> tuple[list[Conjunction], bool]:
     match filter_:
         case Not(part):
@@ -124,70 +144,108 @@ def _any(parts: list[_Found], most: int) -> _Found:
 
 
 def _all(parts: list[_Found], most: int) -> _Found:
-    found = [Conjunction(ANYTHING)]
-    exact = True
-    for alternatives, part_exact in sorted(parts, key=lambda part: len(part[0])):
-        exact = exact and part_exact
-        found = [
-            Conjunction(box, one.checks | other.checks)
-            for one in found
-            for other in alternatives
-            if (box := _meet([*one.box.items(), *other.box.items()])) is not None
+    """Two by two, like a knock-out cup: long chains on one attribute stay cheap that way."""
+    left = sorted(parts, key=lambda part: len(part[0]))
+    while len(left) > 1:
+        paired = [
+            _both(one, other, most) for one, other in zip(left[::2], left[1::2], strict=False)
         ]
-        found = _merged(found)
-        if len(found) > most:
-            found, exact = _hulls(found, most), False
-    return found, exact
+        left = paired + left[len(left) - len(left) % 2 :]
+    return left[0]
+
+
+def _both(one: _Found, other: _Found, most: int) -> _Found:
+    exact = one[1] and other[1]
+    found = _merged(
+        [
+            Conjunction(box, mine.checks | theirs.checks)
+            for mine in one[0]
+            for theirs in other[0]
+            if (box := _meet([*mine.box.items(), *theirs.box.items()])) is not None
+        ]
+    )
+    if not found:
+        return [], True  # not even the supersets meet
+    return (found, exact) if len(found) <= most else (_hulls(found, most), False)
 
 
 def _meet(sides: Iterable[tuple[Dimension, ValueSet]]) -> Box | None:
     """The box of everything in all of them; None if it is empty."""
     box: dict[Dimension, ValueSet] = {}
     for dimension, values in sides:
-        if dimension in box:
-            values = box[dimension].intersection(values)  # noqa: PLW2901
-        if not values:
+        both = box[dimension].intersection(values) if dimension in box else values
+        if not both:
             return None
-        box[dimension] = values
+        box[dimension] = both
+    for dimension in [one for one in box if one.backwards]:
+        forwards = Dimension(dimension.attribute)
+        if forwards in box:
+            kept = _whole_texts(box[forwards], box[dimension])
+            if kept is None:
+                continue
+            if not kept:
+                return None
+            box[forwards] = kept
+            del box[dimension]
     return box
 
 
+def _whole_texts(forwards: ValueSet, backwards: ValueSet) -> ValueSet | None:
+    """Where whole texts are named, what they end with needs no second dimension."""
+    texts = forwards.points
+    if texts is None:
+        return None
+    kept = [(text, successor(text)) for text in texts if backwards.has(_backwards(text))]
+    return value_set(forwards.type, kept, forwards.null and backwards.null)
+
+
 def _merged(found: list[Conjunction]) -> list[Conjunction]:
-    """Alternatives that differ in one dimension only become one: `a < 3 OR a > 7` is one box."""
+    """Alternatives that differ in one dimension only become one: `a < 3 OR a > 7` is one box.
+
+    By hashing, not pair by pair: a filter may have thousands of alternatives.
+    """
     if len(found) < 2:
         return found
-    merged: list[Conjunction] = []
+    for dimension in dict.fromkeys(d for one in found for d in one.box):
+        found = _merged_along(dimension, found)
+    return _absorbed(found) if len(found) <= ABSORBED_MAX else found
+
+
+def _merged_along(dimension: Dimension, found: list[Conjunction]) -> list[Conjunction]:
+    """Those alike in all but this dimension, with the union of their values in it."""
+    alike: dict[object, list[Conjunction]] = {}
     for one in found:
-        for at, other in enumerate(merged):
-            union = _union(one, other)
-            if union is not None:
-                merged[at] = union
-                break
-        else:
-            merged.append(one)
-    return merged
+        rest = frozenset((d, values) for d, values in one.box.items() if d != dimension)
+        alike.setdefault((one.checks, rest), []).append(one)
+    return [
+        group[0] if len(group) == 1 else _union_along(dimension, group) for group in alike.values()
+    ]
 
 
-def _union(one: Conjunction, other: Conjunction) -> Conjunction | None:
-    if one.checks != other.checks:
-        return None
-    if one.within(other):
-        return other
-    if other.within(one):
-        return one
-    if one.box.keys() != other.box.keys():
-        return None
-    differing = [d for d in one.box if one.box[d] != other.box[d]]
-    if len(differing) != 1:
-        return None
-    dimension = differing[0]
-    values = one.box[dimension].union(other.box[dimension])
-    box = dict(one.box)
-    if values.is_everything:
-        del box[dimension]
-    else:
-        box[dimension] = values
-    return Conjunction(box, one.checks)
+def _union_along(dimension: Dimension, group: list[Conjunction]) -> Conjunction:
+    box = dict(group[0].box)
+    box.pop(dimension, None)
+    sides = [one.box.get(dimension) for one in group]
+    known = [side for side in sides if side is not None]
+    if len(known) == len(sides):  # otherwise one of them allows anything
+        values = value_set(
+            known[0].type,
+            [interval for side in known for interval in side.intervals],
+            any(side.null for side in known),
+        )
+        if not values.is_everything:
+            box[dimension] = values
+    return Conjunction(box, group[0].checks)
+
+
+def _absorbed(found: list[Conjunction]) -> list[Conjunction]:
+    """Without those that lie within another."""
+    kept: list[Conjunction] = []
+    for one in found:
+        if not any(one.within(other) for other in kept):
+            kept = [other for other in kept if not other.within(one)]
+            kept.append(one)
+    return kept
 
 
 def _hulls(found: list[Conjunction], most: int) -> list[Conjunction]:

@@ -71,6 +71,7 @@ def scan(text: str) -> Scanned:
     literals: list[LiteralText] = []
     shape_marks, text_marks = [0], [0]
     length = 0
+    after_value = False  # does a value end here, so that a sign would be an operator?
     for found in _TOKEN.finditer(text):
         kind = found.lastgroup
         piece = found[0]
@@ -83,6 +84,11 @@ def scan(text: str) -> Scanned:
             piece = f"{mark}_L{len(literals) - 1}_{mark}"
         else:
             _refuse_odd(found)
+            if piece == "+" and not after_value:
+                raise FilterError("a number takes no plus sign", position=found.start())
+        if kind != "blank":
+            named = kind in ("name", "prefixed") and piece.upper() not in _MAY_PRECEDE_STRING
+            after_value = named or kind in ("string", "number", "when") or piece == ")"
         if piece != found[0]:
             if kind != "blank":  # a position inside the placeholder means the literal's start
                 shape_marks.append(length + (kind != "string"))

@@ -56,6 +56,8 @@ def _number_end(data, at, end):  # type: ignore[no-untyped-def]
         at += 1
     if digits == 0 or (at < end and (_is_name(data[at]) or data[at] == 46 or data[at] >= 128)):
         return -1, 0, 0
+    if point and scale == 0:  # `3.` is a decimal, which a scale of zero would not tell from `3`
+        return -1, 0, 0
     return at, mantissa, scale
 
 

@@ -23,6 +23,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -134,13 +135,13 @@ class Schema:
         )
 
     def to_toml(self) -> str:
-        lines = [f"name = {json.dumps(self.name)}", f"id = {json.dumps(list(self.id))}"]
+        lines = [f"name = {_toml(self.name)}", f"id = {_toml(list(self.id))}"]
         if self.enforce_domains:
             lines.append('domains = "enforce"')
         lines += ["", "[attributes]"]
         for attribute in self.attributes:
             inside = ", ".join(
-                f"{key} = {json.dumps(value)}" for key, value in attribute.describe().items()
+                f"{key} = {_toml(value)}" for key, value in attribute.describe().items()
             )
             lines.append(f"{_toml_key(attribute.name)} = {{ {inside} }}")
         return "\n".join(lines) + "\n"
@@ -237,6 +238,8 @@ def _attribute(name: str, parts: Mapping[str, Any]) -> Attribute:
         try:
             return canonical(type_, raw, written)
         except ValueError as error:
+            with suppress(ValueError):
+                return canonical(type_, raw)  # our own form, in which `describe` writes it
             raise SchemaError(f"attribute {name}: {error}") from error
 
     return Attribute(
@@ -259,4 +262,14 @@ def _plain(value: Value) -> bool | int | float | str:
 
 def _toml_key(name: str) -> str:
     bare = name.replace("_", "").replace("-", "")
-    return name if bare.isascii() and bare.isalnum() else json.dumps(name)
+    return name if bare.isascii() and bare.isalnum() else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """A TOML value. JSON's form of it, but for characters, infinities and NaN."""
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each) for each in value) + "]"
+    if isinstance(value, float):
+        return repr(value)  # inf and nan are TOML's words too
+    # TOML knows no surrogate pairs, so no escapes beyond ASCII; it wants DEL escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -87,15 +87,20 @@ def show_operand(operand: Operand) -> str:
         case Cast(inner, _):
             return show_operand(inner)  # parsing puts the conversion back
         case Arithmetic(op, left, right, _):
-            return f"{_term(left)} {op} {_term(right)}"
+            # The left side of a chain needs no brackets: a - b - c is read from the left.
+            rank = _RANK[op]
+            return f"{_term(left, rank)} {op} {_term(right, rank + 1)}"
         case Negate(inner, _):
-            return f"-({show_operand(inner)})"
+            return f"-({show_operand(inner)})"  # -5 without brackets would be a literal
 
 
-def _term(operand: Operand) -> str:
+_RANK = {"+": 0, "-": 0, "*": 1, "/": 1}
+
+
+def _term(operand: Operand, rank: int) -> str:
     inner = operand.operand if isinstance(operand, Cast) else operand
     shown = show_operand(inner)
-    return f"({shown})" if isinstance(inner, Arithmetic) else shown
+    return f"({shown})" if isinstance(inner, Arithmetic) and _RANK[inner.op] < rank else shown
 
 
 def show_literal(literal: Literal) -> str:

@@ -11,7 +11,9 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from crossroads.model.scan import SLOT
 
-NESTING_MAX = 64  # parentheses and NOTs inside each other: every walk over the tree is recursive
+# Parentheses, NOTs, minuses and operations inside each other. sqlglot takes up to 20 Python calls
+# for each, of the 1,000 that Python allows: this leaves the caller over 300.
+NESTING_MAX = 32
 SHAPES_CACHED = 4_096  # trees kept; a subscription set rarely has more distinct shapes
 TOO_DEEP = f"nested deeper than {NESTING_MAX} levels"
 

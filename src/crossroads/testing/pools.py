@@ -128,4 +128,5 @@ def pool(type_: Type) -> Sequence[Value]:
     unit = Decimal(1).scaleb(-type_.scale)
     largest = Decimal((0, (9,) * type_.precision, -type_.scale))
     fitting = [value.quantize(unit) for value in DECIMALS if value == value.quantize(unit)]
-    return [*(value for value in fitting if value.copy_abs() <= largest), largest, largest.copy_negate()]
+    kept = [value for value in fitting if value.copy_abs() <= largest]
+    return [*kept, largest, largest.copy_negate()]

@@ -289,6 +289,7 @@ class _Number:
 
     text: FilterText
     kind: Kind
+    long: bool = False  # may have more digits than Spark can negate without an error
 
 
 @st.composite
@@ -313,7 +314,9 @@ def _has_common_type(found: FilterText, schema: Schema) -> bool:
 
 
 def _operands(numbers: Sequence[Attribute]) -> st.SearchStrategy[_Number]:
-    attribute = st.sampled_from(numbers).map(lambda a: _Number(_name(a), a.type.kind))
+    attribute = st.sampled_from(numbers).map(
+        lambda a: _Number(_name(a), a.type.kind, a.type.precision > 34)
+    )
     constant = st.sampled_from(
         (
             ("0", Kind.INT),
@@ -348,7 +351,8 @@ def _calculated(draw: st.DrawFn, inner: st.SearchStrategy[_Number]) -> _Number:
         f"({left.text.text}) {op} ({right.text.text})",
         f"{_TRY[op]}({left.text.spark}, {right.text.spark})",
     )
-    return _Number(text, _result_kind(op, left.kind, right.kind))
+    kind = _result_kind(op, left.kind, right.kind)
+    return _Number(text, kind, kind is Kind.DECIMAL)
 
 
 def _result_kind(op: ArithmeticOp, left: Kind, right: Kind) -> Kind:
@@ -366,6 +370,8 @@ def _result_kind(op: ArithmeticOp, left: Kind, right: Kind) -> Kind:
 def _negated(draw: st.DrawFn, inner: st.SearchStrategy[_Number]) -> _Number:
     """Spark has no try_negative: where the least integer may come, zero minus it says the same."""
     part = draw(inner)
+    if part.long:
+        return part
     plain = f"-({part.text.text})"
     spark = {
         Kind.INT: f"try_subtract(0, {part.text.spark})",

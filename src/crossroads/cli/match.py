@@ -1,0 +1,203 @@
+"""`crossroads match`: every notification for a table of events and a table of subscriptions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from crossroads.pipeline.job import MatchRequest
+
+
+class PlanName(StrEnum):
+    AUTO = "auto"
+    DIRECT = "direct"
+    INDEXED = "indexed"
+    NAIVE = "naive"
+
+
+class ShapeName(StrEnum):
+    PAIRS = "pairs"
+    LISTS = "lists"
+    COMPACT = "compact"
+
+
+class PerName(StrEnum):
+    SUBSCRIPTION = "subscription"
+    SUBSCRIBER = "subscriber"
+
+
+class FormatName(StrEnum):
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+EPILOG = """
+[bold]Examples[/bold]
+
+  crossroads generate stocks --output w
+
+  crossroads match --schema w/schema.toml --subscriptions w/subscriptions.parquet
+  --events w/events.parquet --output out
+
+  crossroads match … --include symbol,close --format jsonl
+
+  crossroads match … --shape compact --per subscriber
+
+The output folder has notifications/, rejected_events/, rejected_subscriptions/ and summary.json.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("match", epilog=EPILOG)(match)
+
+
+def match(
+    schema: Annotated[Path, typer.Option("--schema", help="The schema, a TOML file.")],
+    subscriptions: Annotated[
+        Path,
+        typer.Option(
+            "--subscriptions", help="File or folder with columns id, subscriber, filter."
+        ),
+    ],
+    events: Annotated[
+        Path, typer.Option("--events", help="File or folder: CSV, JSON lines or Parquet.")
+    ],
+    output: Annotated[Path, typer.Option("--output", help="Folder; an earlier one is replaced.")],
+    plan: Annotated[PlanName, typer.Option("--plan", help="How Spark does it.")] = PlanName.AUTO,
+    shape: Annotated[
+        ShapeName, typer.Option("--shape", help="One row per pair, per event, or ordinals.")
+    ] = ShapeName.PAIRS,
+    include: Annotated[
+        str, typer.Option("--include", help="Attributes to carry along, separated by commas.")
+    ] = "",
+    per: Annotated[
+        PerName, typer.Option("--per", help="Tell each subscription, or each subscriber once.")
+    ] = PerName.SUBSCRIPTION,
+    format: Annotated[  # noqa: A002 (the flag's name)
+        FormatName, typer.Option("--format", help="How the output is written.")
+    ] = FormatName.PARQUET,
+    master: Annotated[
+        str | None, typer.Option("--master", help="A Spark master; default: this machine.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Write nothing and exit 3 if anything is rejected.")
+    ] = False,
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Match events with a repeated id too.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Find every match between events and subscriptions, on Spark."""
+    from crossroads.pipeline.job import MatchRequest, nothing_usable
+
+    request = MatchRequest(
+        schema=schema,
+        subscriptions=subscriptions,
+        events=events,
+        output=output,
+        plan=plan.value,
+        shape=shape.value,
+        per=per.value,
+        format=format.value,
+        include=tuple(name.strip() for name in include.split(",") if name.strip()),
+        master=master,
+        strict=strict,
+        keep_duplicates=keep_duplicates,
+    )
+    summary = run_shown(request)
+    if json:
+        import json as text
+
+        typer.echo(text.dumps(summary, indent=2))
+    else:
+        show_summary(summary, output)
+    problem = nothing_usable(summary)
+    if problem is not None:
+        raise problem
+
+
+def run_shown(request: MatchRequest) -> dict[str, Any]:
+    """Run the job with its stages drawn on the terminal's error stream."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from crossroads.pipeline.job import run_match
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as drawing:
+        return run_match(request, _Drawing(drawing))
+
+
+class _Drawing:
+    """The job's reporter: one line per stage, a bar while events are matched."""
+
+    def __init__(self, drawing: Any) -> None:
+        self.drawing = drawing
+        self.task: Any = None
+
+    def stage(self, name: str) -> None:
+        self._finish()
+        self.task = self.drawing.add_task(STAGE_TEXTS.get(name, name), total=None)
+
+    def progress(self, done: int, total: int) -> None:
+        self.drawing.update(self.task, completed=done, total=total)
+
+    def _finish(self) -> None:
+        if self.task is not None:
+            self.drawing.update(self.task, total=1, completed=1)
+
+
+STAGE_TEXTS = {
+    "subscriptions": "reading subscriptions",
+    "input": "looking at the events",
+    "index": "building the index",
+    "spark": "waiting for Spark",
+    "match": "matching",
+    "finish": "finishing",
+}
+
+
+def show_summary(summary: dict[str, Any], output: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    counts, seconds = summary["counts"], summary["seconds"]
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    rejected = counts["events_rejected"] + counts["subscriptions_rejected"]
+    rows = [
+        ("events", f"{counts['events']:,}"),
+        ("subscriptions", f"{counts['subscriptions']:,}"),
+        ("notifications", f"{counts['notifications']:,}"),
+        ("rejected", f"{rejected:,}" + _rejected_parts(counts)),
+        ("plan", summary["plan"]),
+        ("seconds", f"{seconds['total']:.1f}"),
+    ]
+    rows += [(f"  {name}", f"{value:.2f}") for name, value in seconds.items() if name != "total"]
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    for warning in summary["warnings"][:5]:
+        console.print(f"[yellow]note:[/yellow] {warning}", highlight=False, soft_wrap=True)
+    console.print(f"\nwritten to {output}", highlight=False, soft_wrap=True)
+
+
+def _rejected_parts(counts: dict[str, int]) -> str:
+    parts = [
+        f"{counts[key]:,} {name}"
+        for key, name in (
+            ("subscriptions_rejected", "subscriptions"),
+            ("events_rejected", "events"),
+            ("events_repeated", "of them repeated"),
+        )
+        if counts[key]
+    ]
+    return f" ({', '.join(parts)})" if parts else ""

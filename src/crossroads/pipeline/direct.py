@@ -1,0 +1,219 @@
+"""Plan `direct`: workers read, match and write by themselves; Spark only says who does what.
+
+Each split of the input is one task. It writes its parts under the split's number, whole or not at
+all, so a task that is retried or run twice replaces its own parts by equal ones. Only for paths
+that every executor sees under the same name.
+
+Repeated event ids are found afterwards: every task leaves the hashes of its ids, the driver looks
+for equal ones, and only splits with true repetitions are done again without them. So the usual
+input, which has none, is read once and never shuffled.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import SparkContext
+
+from crossroads.indexfile import cached_index
+from crossroads.matching.boxes import Int64Array
+from crossroads.model.identity import identity_hashes
+from crossroads.pipeline.notify import (
+    MatchedEvents,
+    Notify,
+    PartWriter,
+    Receivers,
+    event_ordinals,
+)
+from crossroads.pipeline.output import replacing, write_rejects
+from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
+from crossroads.pipeline.source import Split
+
+NOTIFICATIONS, REJECTED_EVENTS = "notifications", "rejected_events"
+EVENTS = "events"  # the look-up table of the compact shape
+HASHES = "_hashes"  # scratch: removed before the output is committed
+REPEATED = "the event id was seen before"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every worker needs to know; small and picklable."""
+
+    notify: Notify
+    index: str  # path of the index file
+    staging: str
+    keep_duplicates: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a task reports."""
+
+    split: int
+    events: int
+    rejected: int
+    repeated: int
+    notifications: int
+    matched_events: int
+
+
+_receivers: dict[str, Receivers] = {}
+
+
+def receivers_of(index: str) -> Receivers:
+    """Kept per worker process: building it takes longer than matching a small split."""
+    if index not in _receivers:
+        _receivers.clear()  # one index at a time is in use
+        opened = cached_index(index)
+        _receivers[index] = Receivers(opened.ids, opened.subscribers)
+    return _receivers[index]
+
+
+def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Done:
+    """Read, match and write one split, leaving out the rows in `skip`."""
+    notify = task.notify
+    index = cached_index(task.index).index
+    receivers = receivers_of(task.index)
+    staging = Path(task.staging)
+    rejects = []
+    hashes: list[npt.NDArray[np.uint64]] = []
+    lookup: list[pa.Table] = []
+    events = matched = 0
+    with PartWriter(staging / NOTIFICATIONS, split.number, notify, receivers) as writer:
+        for read in read_split(split, notify.schema):
+            rejects += read.rejects
+            batch = _without(read, skip)
+            if not batch.ids or not len(batch.ids):
+                continue
+            found = index.match_batch(batch.table)
+            ordinals = event_ordinals(split.number, batch.rows)
+            writer.write(MatchedEvents(batch.table, batch.ids, ordinals, found))
+            events += len(batch.ids)
+            matched += int(np.count_nonzero(np.diff(found.offsets)))
+            if not task.keep_duplicates and skip is None:
+                hashes.append(identity_hashes(batch.ids))
+            if notify.shape == "compact":
+                lookup.append(_lookup(notify, batch, ordinals))
+    repeated = 0
+    if skip is not None:
+        again = rejects_of_rows(split, notify.schema, skip.tolist(), REPEATED)
+        repeated = len(again)
+        rejects = sorted([*rejects, *again], key=lambda reject: reject.line)
+    if rejects:
+        write_rejects(staging / REJECTED_EVENTS, rejects, notify.format, split.number)
+    if hashes:
+        with replacing(_hash_file(staging, split.number)) as file:
+            np.save(file, np.concatenate(hashes))
+    if lookup:
+        with replacing(staging / EVENTS / f"part-{split.number:05d}.parquet") as file:
+            pq.write_table(pa.concat_tables(lookup), file, compression="zstd", compression_level=1)
+    return Done(split.number, events, len(rejects), repeated, writer.rows, matched)
+
+
+def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
+    if skip is None:
+        return batch
+    keep = ~np.isin(batch.rows, skip)
+    if keep.all():
+        return batch
+    mask = pa.array(keep)
+    return EventBatch(
+        batch.table.filter(mask), batch.ids.filter(mask), batch.rows[keep], batch.lines[keep], []
+    )
+
+
+def _lookup(notify: Notify, batch: EventBatch, ordinals: Int64Array) -> pa.Table:
+    columns = {"event": pa.array(ordinals), "event_id": batch.ids}
+    for name in notify.include:
+        columns[name] = batch.table[name]
+    return pa.table(columns)
+
+
+def _hash_file(staging: Path, split: int) -> Path:
+    return staging / HASHES / f"part-{split:05d}.npy"
+
+
+# -- the driver ----------------------------------------------------------------------------------
+
+
+def run_direct(context: SparkContext, splits: Sequence[Split], task: Task) -> list[Done]:
+    """All splits, in parallel; repeated event ids taken out."""
+    done = {one.split: one for one in _run(context, task, [(split, None) for split in splits])}
+    if not task.keep_duplicates:
+        repeated = repeated_rows(context, splits, task)
+        again = [(split, repeated[split.number]) for split in splits if split.number in repeated]
+        done |= {one.split: one for one in _run(context, task, again)}
+    return [done[number] for number in sorted(done)]
+
+
+def _run(
+    context: SparkContext, task: Task, work: Sequence[tuple[Split, Int64Array | None]]
+) -> list[Done]:
+    if not work:
+        return []
+    tasks = context.parallelize(list(work), len(work))
+    return tasks.map(lambda one: match_split(one[0], task, one[1])).collect()
+
+
+def repeated_rows(
+    context: SparkContext, splits: Sequence[Split], task: Task
+) -> Mapping[int, Int64Array]:
+    """By split the rows whose event id occurred before, in the order of the input."""
+    suspects = _suspects(splits, Path(task.staging))
+    if not suspects:
+        return {}
+    chosen = [split for split in splits if split.number in suspects]
+    schema = task.notify.schema
+
+    def identify(split: Split) -> list[tuple[str, int, int]]:
+        wanted = suspects[split.number]
+        found = []
+        for batch in read_split(split, schema):
+            for at in np.flatnonzero(np.isin(identity_hashes(batch.ids), wanted)).tolist():
+                found.append((batch.ids[at].as_py(), split.number, int(batch.rows[at])))
+        return found
+
+    listed = context.parallelize(chosen, len(chosen)).flatMap(identify).collect()
+    seen: set[str] = set()
+    repeated: dict[int, list[int]] = defaultdict(list)
+    for text, split, row in sorted(listed, key=lambda one: one[1:]):
+        if text in seen:
+            repeated[split].append(row)
+        seen.add(text)
+    return {split: np.array(rows, np.int64) for split, rows in repeated.items()}
+
+
+def _suspects(splits: Sequence[Split], staging: Path) -> dict[int, npt.NDArray[np.uint64]]:
+    """By split the hashes that occur more than once anywhere. Hashes may collide; ids decide."""
+    files = {split.number: _hash_file(staging, split.number) for split in splits}
+    arrays = {number: np.load(path) for number, path in files.items() if path.exists()}
+    if not arrays:
+        return {}
+    everything = np.sort(np.concatenate(list(arrays.values())))
+    twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
+    if not twice.size:
+        return {}
+    found = {number: array[np.isin(array, twice)] for number, array in arrays.items()}
+    return {number: array for number, array in found.items() if array.size}
+
+
+def merged(done: Sequence[Done]) -> Done:
+    """The sums over all splits."""
+    total = Done(-1, 0, 0, 0, 0, 0)
+    for one in done:
+        total = replace(
+            total,
+            events=total.events + one.events,
+            rejected=total.rejected + one.rejected,
+            repeated=total.repeated + one.repeated,
+            notifications=total.notifications + one.notifications,
+            matched_events=total.matched_events + one.matched_events,
+        )
+    return total

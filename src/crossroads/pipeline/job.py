@@ -1,0 +1,366 @@
+"""The match job: files in, an output folder out, everything accounted for.
+
+    run_match(MatchRequest(schema="s.toml", subscriptions="subs.csv", events="quotes/", output="out"))
+
+The job is the visible tuple STAGES; each stage adds to the `Run`. The output folder appears whole at
+the end or not at all (`output`), and its summary.json says what was done, in numbers.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crossroads import __version__
+from crossroads.errors import InputError, RejectedInput, SchemaError, SourceError, UsageError
+from crossroads.indexfile import save_index
+from crossroads.matching.index import MatchIndex
+from crossroads.model.schema import Schema
+from crossroads.pipeline.machine import usable_cores
+from crossroads.pipeline.notify import Format, Notify, Per, Shape
+from crossroads.pipeline.output import OutputFolder, write_rejects, write_summary
+from crossroads.pipeline.raw import Reject
+from crossroads.pipeline.source import (
+    SPLIT_BYTES,
+    SourceFile,
+    Split,
+    fingerprint,
+    list_files,
+    plan_splits,
+    warnings_of,
+)
+from crossroads.pipeline.subscriptions import SubscriptionSet, load_subscriptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from crossroads.pipeline.direct import Done
+
+Plan = Literal["auto", "direct", "indexed", "naive"]
+PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "naive")
+
+SPLITS_PER_CORE = 4  # evens out splits that take longer than others
+SPLIT_BYTES_MIN = 1 << 20  # a task costs about 10 ms: smaller pieces are mostly overhead
+FINGERPRINT_BYTES_MAX = 1 << 30  # beyond this, hashing all events would cost more than it tells
+INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
+REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchRequest:
+    """One request, as the command line or a program makes it."""
+
+    schema: Schema | str | Path
+    subscriptions: str | Path
+    events: str | Path
+    output: str | Path
+    plan: Plan = "auto"
+    shape: Shape = "pairs"
+    per: Per = "subscription"
+    format: Format = "parquet"
+    include: tuple[str, ...] = ()
+    master: str | None = None
+    strict: bool = False
+    keep_duplicates: bool = False
+
+
+class Reporter(Protocol):
+    """Told what the job is doing; the command line draws it, a program may ignore it."""
+
+    def stage(self, name: str) -> None: ...
+
+    def progress(self, done: int, total: int) -> None: ...
+
+
+class Silent:
+    def stage(self, name: str) -> None:
+        """Nobody is watching."""
+
+    def progress(self, done: int, total: int) -> None:
+        """Nobody is watching."""
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What one run knows so far. Stages read what earlier ones have set."""
+
+    request: MatchRequest
+    schema: Schema
+    notify: Notify
+    output: OutputFolder
+    reporter: Reporter
+    session: Future[SparkSession]
+    seconds: dict[str, float] = field(default_factory=dict)
+    plan: Plan = "auto"
+    files: list[SourceFile] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    subscriptions: SubscriptionSet | None = None
+    index: Path | None = None
+    index_bytes: int = 0
+    done: list[Done] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.session.result()
+
+    @property
+    def subscribed(self) -> SubscriptionSet:
+        assert self.subscriptions is not None
+        return self.subscriptions
+
+
+Stage = Callable[[Run], None]
+
+
+def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[str, Any]:
+    """Do it all; the summary, as it stands in summary.json."""
+    reporter = reporter or Silent()
+    schema = read_schema(request.schema)
+    notify = _notify(request, schema)
+    with OutputFolder(request.output) as output, _session(request) as session:
+        run = Run(
+            request=request,
+            schema=schema,
+            notify=notify,
+            output=output,
+            reporter=reporter,
+            session=session,
+        )
+        for name, stage in STAGES:
+            reporter.stage(name)
+            started = time.perf_counter()
+            stage(run)
+            run.seconds[name] = round(time.perf_counter() - started, 3)
+        write_summary(output.staging, _summary(run))
+        _refuse_if_strict(run)
+        output.commit()
+    return run.summary
+
+
+def read_schema(given: Schema | str | Path) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    try:
+        return Schema.from_toml(Path(given).read_text())
+    except OSError as error:
+        raise SourceError(f"cannot read the schema {given}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{given} is not a text file") from error
+    except SchemaError as error:
+        raise SchemaError(f"{given}: {error.message}", hint=error.hint) from error
+
+
+def _notify(request: MatchRequest, schema: Schema) -> Notify:
+    if request.plan not in PLANS:
+        raise UsageError(f"no plan {request.plan!r}", hint=f"plans: {', '.join(PLANS)}")
+    try:
+        include = tuple(schema.attribute(name).name for name in request.include)
+    except SchemaError as error:
+        raise UsageError(f"--include: {error.message}", hint=error.hint) from error
+    if len(set(include)) < len(include):
+        raise UsageError("--include names an attribute twice")
+    return Notify(schema, request.shape, request.per, request.format, include)
+
+
+@contextmanager
+def _session(request: MatchRequest) -> Iterator[Future[SparkSession]]:
+    """Spark takes seconds to start: it does so while the subscriptions are read."""
+    from crossroads.pipeline.session import spark_session
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
+    try:
+        yield pool.submit(spark_session, request.master)
+    finally:
+        pool.shutdown(wait=True)
+
+
+# -- stages --------------------------------------------------------------------------------------
+
+
+def read_subscriptions(run: Run) -> None:
+    run.subscriptions = load_subscriptions(run.request.subscriptions, run.schema)
+    if run.subscriptions.rejects:
+        folder = run.output.staging / REJECTED_SUBSCRIPTIONS
+        write_rejects(folder, run.subscriptions.rejects, run.notify.format)
+
+
+def plan_input(run: Run) -> None:
+    run.files = list_files(run.request.events)
+    size = sum(file.size for file in run.files)
+    target = max(SPLIT_BYTES_MIN, min(SPLIT_BYTES, size // (usable_cores() * SPLITS_PER_CORE)))
+    run.splits = plan_splits(run.files, run.schema, target)
+
+
+def build_index(run: Run) -> None:
+    if run.request.plan == "naive":
+        return
+    subscriptions = run.subscribed
+    index = MatchIndex.build(subscriptions.table)
+    run.index = run.output.staging / INDEX_FILE
+    save_index(
+        run.index,
+        index,
+        subscriptions=pa.table({"id": subscriptions.ids, "subscriber": subscriptions.subscribers}),
+        subscription_version=subscriptions.version,
+        content_hash=subscriptions.content_hash,
+    )
+    run.index_bytes = run.index.stat().st_size
+
+
+def start_spark(run: Run) -> None:
+    """Wait for what is left of it."""
+    from crossroads.pipeline.planner import choose_plan
+
+    run.plan = choose_plan(run.request.plan, run.spark)
+
+
+def match_events(run: Run) -> None:
+    from crossroads.pipeline import plans
+
+    with _watched(run):
+        run.done = plans.RUN[run.plan](run)
+
+
+def write_lookups(run: Run) -> None:
+    """The tables that compact ordinals refer to, and what killed or finished tasks left over."""
+    for scratch in run.output.staging.glob("_*"):
+        shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
+    if run.notify.shape != "compact":
+        return
+    subscribed = run.subscribed
+    usable = [at for at in range(len(subscribed.ids)) if at not in subscribed.table.errors]
+    ordinals = pa.array(usable, pa.int32())
+    if run.notify.per == "subscription":
+        table = pa.table(
+            {
+                "subscription": ordinals,
+                "subscription_id": subscribed.ids.take(ordinals),
+                "subscriber": subscribed.subscribers.take(ordinals),
+            }
+        )
+    else:
+        names = subscribed.subscribers.dictionary_encode().dictionary
+        table = pa.table(
+            {"subscriber": pa.array(range(len(names)), pa.int32()), "subscriber_name": names}
+        )
+    folder = run.output.staging / f"{run.notify.per}s"
+    folder.mkdir()
+    pq.write_table(table, folder / "part-00000.parquet", compression="zstd")
+
+
+STAGES: tuple[tuple[str, Stage], ...] = (
+    ("subscriptions", read_subscriptions),
+    ("input", plan_input),
+    ("index", build_index),
+    ("spark", start_spark),
+    ("match", match_events),
+    ("finish", write_lookups),
+)
+
+
+# -- what is said about it -----------------------------------------------------------------------
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    from crossroads.pipeline.direct import merged
+
+    total, subscribed = merged(run.done), run.subscribed
+    small = sum(file.size for file in run.files) <= FINGERPRINT_BYTES_MAX
+    run.summary |= {
+        "version": __version__,
+        "plan": run.plan,
+        "shape": run.notify.shape,
+        "per": run.notify.per,
+        "format": run.notify.format,
+        "counts": {
+            "subscriptions": subscribed.usable,
+            "subscriptions_rejected": len(subscribed.rejects),
+            "events": total.events,
+            "events_rejected": total.rejected,
+            "events_repeated": total.repeated,
+            "events_matched": total.matched_events,
+            "notifications": total.notifications,
+        },
+        "seconds": {**run.seconds, "total": round(sum(run.seconds.values()), 3)},
+        "subscription_version": subscribed.version,
+        "hashes": {
+            "schema": run.schema.hash,
+            "subscriptions": subscribed.content_hash,
+            "events": fingerprint(run.files) if small else None,
+        },
+        "index_bytes": run.index_bytes,
+        "splits": len(run.splits),
+        "warnings": warnings_of(run.splits),
+    }
+    return run.summary
+
+
+def _refuse_if_strict(run: Run) -> None:
+    counts = run.summary["counts"]
+    rejected = counts["subscriptions_rejected"] + counts["events_rejected"]
+    if not run.request.strict or not rejected:
+        return
+    raise RejectedInput(
+        f"{counts['subscriptions_rejected']} subscriptions and {counts['events_rejected']} events "
+        f"were rejected, and --strict was given: nothing was written. First: {_first(run)}",
+        hint="`crossroads check` lists every problem; without --strict the rest is matched",
+    )
+
+
+def _first(run: Run) -> str:
+    if run.subscribed.rejects:
+        return _shown(run.subscribed.rejects[0])
+    from crossroads.pipeline.rejects import first_reject
+
+    found = first_reject(run.output.staging / "rejected_events")
+    return _shown(found) if found else "unknown"
+
+
+def _shown(reject: Reject) -> str:
+    return f"{reject.file}:{reject.line}: {reject.reason}"
+
+
+def nothing_usable(summary: dict[str, Any]) -> InputError | None:
+    """Done, but to no purpose: every subscription or every event was rejected."""
+    counts = summary["counts"]
+    for what in ("subscriptions", "events"):
+        if not counts[what] and counts[f"{what}_rejected"]:
+            return InputError(
+                f"all {counts[f'{what}_rejected']} {what} were rejected",
+                hint=f"the reasons are in rejected_{what}/ of the output",
+            )
+    return None
+
+
+@contextmanager
+def _watched(run: Run) -> Iterator[None]:
+    """Report finished tasks while the block runs."""
+    from crossroads.pipeline.watching import finished_tasks
+
+    stop = threading.Event()
+    context = run.spark.sparkContext
+    total = len(run.splits)
+
+    def watch() -> None:
+        while not stop.wait(0.25):
+            run.reporter.progress(min(finished_tasks(context), total), total)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+        run.reporter.progress(total, total)

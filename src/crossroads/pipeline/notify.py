@@ -1,0 +1,334 @@
+"""Matches → notifications in the shape that was asked for, written part by part.
+
+    pairs     event_id, subscription_id, subscriber, …included attributes
+    lists     event_id, subscription_ids, …
+    compact   event, subscription: ordinals, with look-up tables beside (for dense results)
+
+With `per="subscriber"` a subscriber with several matching subscriptions is told once. Strings are
+dictionaries all the way: an id is stored once per row group, whatever the number of its rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numba import njit
+
+from crossroads.matching.boxes import Int32Array, Int64Array
+from crossroads.matching.index import Matches
+from crossroads.model.schema import Schema
+from crossroads.model.values import text_of
+from crossroads.pipeline.output import replacing
+
+Shape = Literal["pairs", "lists", "compact"]
+Per = Literal["subscription", "subscriber"]
+Format = Literal["parquet", "jsonl", "csv"]
+
+ROWS_PER_GROUP = 4 << 20  # rows of a Parquet row group: large enough for the dictionaries to pay
+_DICTIONARY_BYTES_MAX = 256 << 20  # above pyarrow's 1 MiB, or it falls back to plain strings
+_EVENT_ROWS = np.int64(1 << 32)  # an event's ordinal: split number, then row within the split
+
+
+@dataclass(frozen=True)
+class Notify:
+    """What a notification looks like; small and picklable."""
+
+    schema: Schema
+    shape: Shape = "pairs"
+    per: Per = "subscription"
+    format: Format = "parquet"
+    include: tuple[str, ...] = ()
+
+    @property
+    def receiver(self) -> str:
+        """The column that names who is told."""
+        return "subscription_id" if self.per == "subscription" else "subscriber"
+
+
+class Receivers:
+    """Subscriptions and subscribers by ordinal, in the forms that the writers need."""
+
+    def __init__(self, ids: pa.Array, subscribers: pa.Array) -> None:
+        self.ids = ids
+        encoded = subscribers.dictionary_encode()
+        self.subscribers = encoded.dictionary
+        codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        self.subscriber_of: Int32Array = np.asarray(codes, np.int32)
+
+    def told(self, matches: Matches, per: Per) -> Matches:
+        """The ordinals of who is told: subscriptions, or each subscriber once."""
+        if per == "subscription":
+            return matches
+        who = self.subscriber_of[matches.ordinals]
+        return Matches(*once_per_event(matches.offsets, who, len(self.subscribers)))
+
+
+@dataclass(frozen=True)
+class MatchedEvents:
+    """A batch of events and what they matched."""
+
+    table: pa.Table
+    ids: pa.Array
+    ordinals: Int64Array  # of the events, over the whole input
+    matches: Matches
+
+
+def event_ordinals(split: int, rows: Int64Array) -> Int64Array:
+    return split * _EVENT_ROWS + rows
+
+
+@njit(cache=True, nogil=True)
+def once_per_event(offsets: Int64Array, who: Int32Array, size: int) -> Any:
+    """The same lists without repetitions within an event."""
+    seen = np.full(size, -1, np.int64)
+    kept = np.empty_like(who)
+    kept_offsets = np.zeros_like(offsets)
+    n = 0
+    for event in range(offsets.size - 1):
+        for at in range(offsets[event], offsets[event + 1]):
+            if seen[who[at]] != event:
+                seen[who[at]] = event
+                kept[n] = who[at]
+                n += 1
+        kept_offsets[event + 1] = n
+    return kept_offsets, kept[:n].copy()
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def notification_table(notify: Notify, receivers: Receivers, events: MatchedEvents) -> pa.Table:
+    told = receivers.told(events.matches, notify.per)
+    if notify.shape == "lists":
+        return _lists(notify, receivers, events, told)
+    row = told.events
+    if notify.shape == "compact":
+        receiver = "subscription" if notify.per == "subscription" else "subscriber"
+        return pa.table({"event": pa.array(events.ordinals[row]), receiver: pa.array(told.ordinals)})
+    columns = {"event_id": _coded(row, events.ids)}
+    if notify.per == "subscription":
+        columns["subscription_id"] = _coded(told.ordinals, receivers.ids)
+        who = receivers.subscriber_of[told.ordinals]
+        columns["subscriber"] = _coded(who, receivers.subscribers)
+    else:
+        columns["subscriber"] = _coded(told.ordinals, receivers.subscribers)
+    for name in notify.include:
+        columns[name] = _spread(events.table[name], row)
+    return pa.table(columns)
+
+
+def _lists(
+    notify: Notify, receivers: Receivers, events: MatchedEvents, told: Matches
+) -> pa.Table:
+    counts = np.diff(told.offsets)
+    some = np.flatnonzero(counts)
+    offsets = np.concatenate([[0], np.cumsum(counts[some])]).astype(np.int32)
+    names = receivers.ids if notify.per == "subscription" else receivers.subscribers
+    rows = pa.array(some)
+    columns = {
+        "event_id": events.ids.take(rows),
+        notify.receiver + "s": pa.ListArray.from_arrays(
+            pa.array(offsets), _coded(told.ordinals, names)
+        ),
+    }
+    for name in notify.include:
+        columns[name] = events.table[name].take(rows)
+    return pa.table(columns)
+
+
+def _coded(index: Int32Array, values: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), values)
+
+
+def _spread(column: pa.ChunkedArray, row: Int32Array) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_string(whole.type):
+        return _coded(row, whole)
+    return whole.take(pa.array(row))
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+class PartWriter(AbstractContextManager["PartWriter"]):
+    """Writes one part: appears whole under its name at the end, replacing an earlier attempt."""
+
+    def __init__(self, folder: Path, number: int, notify: Notify, receivers: Receivers) -> None:
+        self.notify = notify
+        self.receivers = receivers
+        self.rows = 0
+        self._path = folder / f"part-{number:05d}.{notify.format}"
+        self._stack = ExitStack()
+        self._parquet: pq.ParquetWriter | None = None
+        self._text: _TextLines | None = None
+
+    def __enter__(self) -> Self:
+        self._file: BinaryIO = self._stack.enter_context(replacing(self._path))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and self.rows == 0:
+            self.write(_no_events(self.notify.schema))  # a part with no rows still has columns
+        if self._parquet is not None:
+            self._parquet.close()
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, events: MatchedEvents) -> None:
+        if self.notify.format == "parquet":
+            self._write_parquet(notification_table(self.notify, self.receivers, events))
+        else:
+            if self._text is None:
+                self._text = _TextLines(self.notify, self.receivers, self._file)
+            self.rows += self._text.write(events)
+
+    def _write_parquet(self, table: pa.Table) -> None:
+        if self._parquet is None:
+            compact = self.notify.shape == "compact"
+            self._parquet = pq.ParquetWriter(
+                self._file,
+                table.schema,
+                compression="zstd",
+                compression_level=1,
+                # Statistics of dictionary strings cost more than writing them, and ids in the
+                # order of matching have no ranges to skip by.
+                write_statistics=False,
+                store_schema=False,
+                use_dictionary=["event"] if compact else True,
+                dictionary_pagesize_limit=_DICTIONARY_BYTES_MAX,
+            )
+        if table.num_rows or self.rows == 0:
+            self._parquet.write_table(table, row_group_size=ROWS_PER_GROUP)
+        self.rows += table.num_rows
+
+
+
+
+def _no_events(schema: Schema) -> MatchedEvents:
+    empty = np.empty(0, np.int64)
+    matches = Matches(np.zeros(1, np.int64), np.empty(0, np.int32))
+    return MatchedEvents(schema.arrow.empty_table(), pa.array([], pa.string()), empty, matches)
+
+
+class _TextLines:
+    """CSV and JSON lines: each line is a piece of its event and a piece of its receiver."""
+
+    def __init__(self, notify: Notify, receivers: Receivers, file: BinaryIO) -> None:
+        self.notify = notify
+        self.receivers = receivers
+        self.file = file
+        self.json = notify.format == "jsonl"
+        self.receiver_pieces = self._receiver_pieces()
+        if not self.json:
+            file.write((",".join(self._header()) + "\n").encode())
+
+    def _header(self) -> list[str]:
+        notify = self.notify
+        if notify.shape == "compact":
+            receiver = "subscription" if notify.per == "subscription" else "subscriber"
+            return ["event", receiver]
+        if notify.shape == "lists":
+            return ["event_id", *notify.include, notify.receiver + "s"]
+        subscription = ["subscription_id"] if notify.per == "subscription" else []
+        return ["event_id", *notify.include, *subscription, "subscriber"]
+
+    def write(self, events: MatchedEvents) -> int:
+        told = self.receivers.told(events.matches, self.notify.per)
+        if self.notify.shape == "lists":
+            return self._write_lists(events, told)
+        lines = pc.binary_join_element_wise(
+            self._event_pieces(events).take(pa.array(told.events)),
+            self.receiver_pieces.take(pa.array(told.ordinals)),
+            "",
+        )
+        self._write_lines(lines)
+        return len(lines)
+
+    def _write_lines(self, lines: pa.Array) -> None:
+        for start in range(0, len(lines), 1 << 20):
+            self.file.write("".join(lines.slice(start, 1 << 20).to_pylist()).encode())
+
+    def _event_pieces(self, events: MatchedEvents) -> pa.Array:
+        if self.notify.shape == "compact":
+            texts = [str(ordinal) for ordinal in events.ordinals.tolist()]
+            return pa.array(['{"event":' + text if self.json else text for text in texts])
+        cells = [events.ids.to_pylist()]
+        cells += [events.table[name].to_pylist() for name in self.notify.include]
+        names = ("event_id", *self.notify.include)
+        return pa.array([self._piece(names, row) for row in zip(*cells, strict=True)], pa.string())
+
+    def _piece(self, names: Sequence[str], values: Sequence[Any]) -> str:
+        if self.json:
+            pairs = zip(names, values, strict=True)
+            return "{" + ",".join(f"{json.dumps(n)}:{_json(v)}" for n, v in pairs)
+        return ",".join(map(_cell, values))
+
+    def _receiver_pieces(self) -> pa.Array:
+        receivers, notify = self.receivers, self.notify
+        by_subscription = notify.per == "subscription"
+        if notify.shape == "compact":
+            size = len(receivers.ids) if by_subscription else len(receivers.subscribers)
+            name = "subscription" if by_subscription else "subscriber"
+            pieces = [f',"{name}":{at}}}\n' if self.json else f",{at}\n" for at in range(size)]
+            return pa.array(pieces, pa.string())
+        names = receivers.subscribers.to_pylist()
+        if notify.shape == "lists":
+            names = receivers.ids.to_pylist() if by_subscription else names
+            return pa.array([_json(name) if self.json else name for name in names], pa.string())
+        if not by_subscription:
+            return pa.array([self._end(("subscriber",), (name,)) for name in names], pa.string())
+        whose = receivers.subscribers.take(pa.array(receivers.subscriber_of)).to_pylist()
+        rows = zip(receivers.ids.to_pylist(), whose, strict=True)
+        ends = [self._end(("subscription_id", "subscriber"), row) for row in rows]
+        return pa.array(ends, pa.string())
+
+    def _end(self, names: Sequence[str], values: Sequence[Any]) -> str:
+        if self.json:
+            pairs = zip(names, values, strict=True)
+            return "".join(f',"{n}":{_json(v)}' for n, v in pairs) + "}\n"
+        return "," + ",".join(map(_cell, values)) + "\n"
+
+    def _write_lists(self, events: MatchedEvents, told: Matches) -> int:
+        pieces = self._event_pieces(events).to_pylist()
+        names = self.receiver_pieces
+        column = self.notify.receiver + "s"
+        lines = []
+        for event in np.flatnonzero(np.diff(told.offsets)).tolist():
+            listed = names.take(pa.array(told.of(event))).to_pylist()
+            if self.json:
+                lines.append(f'{pieces[event]},"{column}":[{",".join(listed)}]}}\n')
+            else:  # a list within a cell is a JSON list
+                lines.append(f"{pieces[event]},{_cell(json.dumps(listed, ensure_ascii=False))}\n")
+        self.file.write("".join(lines).encode())
+        return len(lines)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return json.dumps(str(value))  # JSON has no such numbers
+    if value is None or isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(text_of(value))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = text_of(value)
+    if text == "" or any(mark in text for mark in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

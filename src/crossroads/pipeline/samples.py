@@ -1,0 +1,82 @@
+"""A look into a finished output: some notifications with their reasons, the busiest subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from crossroads.matching.explain import explain
+from crossroads.model.identity import event_id
+from crossroads.model.parse import parse
+from crossroads.model.schema import Schema
+from crossroads.pipeline.reading import read_rows, read_split
+from crossroads.pipeline.source import list_files, plan_splits
+from crossroads.pipeline.subscriptions import COLUMNS
+
+
+@dataclass(frozen=True)
+class Sample:
+    event_id: str
+    subscription_id: str
+    subscriber: str
+    filter: str
+    reason: str
+
+
+def sample_notifications(
+    output: Path, schema: Schema, subscriptions: Path, events: Path, count: int = 5
+) -> list[Sample]:
+    """Some notifications, far apart in the output, each with the reason why it matched."""
+    pairs = ds.dataset(output / "notifications", format="parquet")
+    total = pairs.count_rows()
+    if not total:
+        return []
+    places = sorted({total * at // count for at in range(count)})
+    rows = pairs.take(pa.array(places)).to_pylist()
+    wanted = read_rows(subscriptions, COLUMNS).table
+    filters = {
+        row["id"]: row["filter"]
+        for row in wanted.filter(
+            pc.is_in(wanted["id"], value_set=pa.array([row["subscription_id"] for row in rows]))
+        ).to_pylist()
+    }
+    found = _events_by_id(schema, events, {row["event_id"] for row in rows})
+    return [
+        Sample(
+            row["event_id"],
+            row["subscription_id"],
+            row["subscriber"],
+            filters[row["subscription_id"]],
+            explain(parse(filters[row["subscription_id"]], schema), found[row["event_id"]]).reason,
+        )
+        for row in rows
+    ]
+
+
+def _events_by_id(schema: Schema, events: Path, wanted: set[str]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for split in plan_splits(list_files(events), schema):
+        for batch in read_split(split, schema):
+            hits = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted)))
+            for event in batch.table.filter(hits).to_pylist():
+                found.setdefault(event_id(schema, event), event)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def busiest(output: Path, count: int = 5) -> list[tuple[str, str, int]]:
+    """(subscription, subscriber, notifications) of those with the most."""
+    pairs = ds.dataset(output / "notifications", format="parquet").to_table(
+        ["subscription_id", "subscriber"]
+    )
+    grouped = pairs.group_by(["subscription_id", "subscriber"]).aggregate([([], "count_all")])
+    top = grouped.sort_by([("count_all", "descending"), ("subscription_id", "ascending")])
+    return [
+        (row["subscription_id"], row["subscriber"], row["count_all"])
+        for row in top.slice(0, count).to_pylist()
+    ]

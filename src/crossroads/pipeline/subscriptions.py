@@ -1,0 +1,116 @@
+"""Subscriptions from files to a checked set: who asks for what, what was rejected and why."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crossroads.errors import FilterError
+from crossroads.model.schema import Schema
+from crossroads.model.shapes import FilterTable, read_filters
+from crossroads.pipeline.raw import Reject, shorten
+from crossroads.pipeline.reading import read_rows
+
+COLUMNS = ("id", "subscriber", "filter")
+FIRST_VERSION = 1  # a table read from files is the first committed state of itself
+
+
+@dataclass(frozen=True)
+class SubscriptionSet:
+    """Place i of every column is subscription ordinal i; ordinals in `table.errors` are rejected."""
+
+    ids: pa.Array
+    subscribers: pa.Array
+    filters: pa.Array
+    table: FilterTable
+    rejects: list[Reject]
+    content_hash: str
+    version: int = FIRST_VERSION
+
+    @property
+    def usable(self) -> int:
+        return len(self.ids) - len(self.table.errors)
+
+
+def load_subscriptions(path: str | Path, schema: Schema) -> SubscriptionSet:
+    """Read, check and type every subscription of a file or folder."""
+    read = read_rows(path, COLUMNS)
+    return check_rows(read.table, schema, read.rejects)
+
+
+def check_rows(rows: pa.Table, schema: Schema, rejects: list[Reject]) -> SubscriptionSet:
+    """`rows` has the three columns as text, and `_file` and `_line`, where each came from."""
+    reasons = _identity_problems(rows)
+    bad = np.array([reason is not None for reason in reasons], np.bool_)
+    rejects = rejects + [
+        _reject(rows, row, str(reasons[row])) for row in np.flatnonzero(bad).tolist()
+    ]
+    good = rows.filter(pa.array(~bad)) if bad.any() else rows
+    ids, subscribers, filters = (_whole(good[name]) for name in COLUMNS)
+    table = read_filters(filters, schema)
+    rejects += [
+        _reject(good, row, _located(error, ids[row].as_py()))
+        for row, error in sorted(table.errors.items())
+    ]
+    rejects.sort(key=lambda reject: (reject.file, reject.line))
+    return SubscriptionSet(
+        ids, subscribers, filters, table, rejects, _content_hash(ids, subscribers, filters)
+    )
+
+
+def _located(error: FilterError, subscription: str) -> str:
+    return str(error.of(subscription))
+
+
+def _identity_problems(rows: pa.Table) -> npt.NDArray[np.object_]:
+    """Per row why it cannot be a subscription, or None."""
+    reasons = np.full(rows.num_rows, None, object)
+    for name in ("subscriber", "id"):
+        column = _whole(rows[name])
+        absent = pc.or_kleene(pc.is_null(column), pc.equal(pc.utf8_trim_whitespace(column), ""))
+        reasons[np.asarray(absent.fill_null(True))] = f"the {name} is missing"
+    ids = _whole(rows["id"]).dictionary_encode()
+    index = ids.indices.fill_null(len(ids.dictionary)).to_numpy(zero_copy_only=False)
+    counts = np.bincount(index, minlength=len(ids.dictionary) + 1)
+    counts[len(ids.dictionary)] = 0  # a missing id is no repetition
+    for row in np.flatnonzero((counts > 1)[index]).tolist():
+        if reasons[row] is None:
+            # Which of them is meant, nobody can tell: all are rejected.
+            reasons[row] = (
+                f"subscription id {ids.dictionary[index[row]].as_py()!r} "
+                f"occurs {counts[index[row]]} times"
+            )
+    return reasons
+
+
+def _reject(rows: pa.Table, row: int, reason: str) -> Reject:
+    raw = ",".join("" if (cell := rows[name][row].as_py()) is None else cell for name in COLUMNS)
+    return Reject(rows["_file"][row].as_py(), rows["_line"][row].as_py(), shorten(raw), reason)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    joined = column.combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):  # over 2 GiB of text
+        joined = column.cast(pa.large_string()).combine_chunks()
+    return joined
+
+
+def _content_hash(*columns: pa.Array) -> str:
+    """Equal for equal tables: of the values and where they end, in order."""
+    digest = hashlib.sha256()
+    for column in columns:
+        plain = pa.concat_arrays([column.cast(pa.large_string())])  # offsets from zero
+        _, offsets, data = plain.buffers()
+        digest.update(str(len(plain)).encode())
+        for buffer in (offsets, data):
+            if buffer is not None:
+                digest.update(memoryview(buffer))
+    return digest.hexdigest()
