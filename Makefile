@@ -103,10 +103,10 @@ check: $(STAMP)
 	@$(BIN)/lint-imports
 
 bench: $(BENCH_STAMP)
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python -m bench.run
 
 bench-quick: $(BENCH_STAMP)
-	@$(BIN)/python bench/run.py --quick
+	@$(BIN)/python -m bench.run --quick
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +30,7 @@ def parse(sizes: Sizes) -> dict[str, Any]:
         schema = Schema.from_toml(workload.schema_toml)
         texts = workload.subscriptions()["filter"]
         read_filters(texts.slice(0, WARM), schema)
-        times, table = timed(lambda texts=texts, schema=schema: read_filters(texts, schema))
+        times, table = timed(partial(read_filters, texts, schema))
         assert not table.errors, next(iter(table.errors.values()))
         found[workload.name] = {
             **times.as_json(),
@@ -48,7 +50,7 @@ def w1(sizes: Sizes) -> dict[str, Any]:
     for count in sizes.w1_subscriptions:
         workload = uniform(SEED, 1, count)
         built, index = timed(_typed_build(workload))
-        matched, matches = timed(lambda index=index: _count(index, events), MATCH_RUNS)
+        matched, matches = timed(partial(_count, index, events), MATCH_RUNS)
         curve.append(
             {
                 "subscriptions": count,
@@ -97,7 +99,7 @@ def _from_text(workload: Workload, small: Workload) -> dict[str, Any]:
     events = workload.events().combine_chunks()
     table = read_filters(workload.subscriptions()["filter"], schema)
     built, index = timed(lambda: MatchIndex.build(table))
-    matched, matches = timed(lambda: _count(index, events), MATCH_RUNS)
+    matched, matches = timed(partial(_count, index, events), MATCH_RUNS)
     return {
         "build": built.as_json(),
         "bytes_per_subscription": index.nbytes / index.size,
@@ -108,7 +110,7 @@ def _from_text(workload: Workload, small: Workload) -> dict[str, Any]:
     }
 
 
-def _typed_build(workload: Workload) -> Any:
+def _typed_build(workload: Workload) -> Callable[[], MatchIndex]:
     """From columns of numbers to the index, as one step."""
     schema = Schema.from_toml(workload.schema_toml)
     (template,) = workload.typed_templates()

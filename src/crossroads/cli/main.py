@@ -20,7 +20,16 @@ import crossroads
 from crossroads.errors import CrossroadsError
 
 # In the order in which `--help` lists them: first the job, then what helps with it.
-COMMANDS: tuple[str, ...] = ("match", "demo", "schema", "generate", "doctor")
+COMMANDS: tuple[str, ...] = (
+    "match",
+    "check",
+    "explain",
+    "try_",
+    "demo",
+    "schema",
+    "generate",
+    "doctor",
+)
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it

@@ -60,9 +60,7 @@ def match(
     schema: Annotated[Path, typer.Option("--schema", help="The schema, a TOML file.")],
     subscriptions: Annotated[
         Path,
-        typer.Option(
-            "--subscriptions", help="File or folder with columns id, subscriber, filter."
-        ),
+        typer.Option("--subscriptions", help="File or folder with columns id, subscriber, filter."),
     ],
     events: Annotated[
         Path, typer.Option("--events", help="File or folder: CSV, JSON lines or Parquet.")

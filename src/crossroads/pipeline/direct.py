@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import SparkContext
 
 from crossroads.indexfile import cached_index
@@ -28,7 +27,7 @@ from crossroads.model.identity import identity_hashes
 from crossroads.pipeline.notify import (
     MatchedEvents,
     Notify,
-    PartWriter,
+    Part,
     Receivers,
     event_ordinals,
 )
@@ -36,8 +35,7 @@ from crossroads.pipeline.output import replacing, write_rejects
 from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
 from crossroads.pipeline.source import Split
 
-NOTIFICATIONS, REJECTED_EVENTS = "notifications", "rejected_events"
-EVENTS = "events"  # the look-up table of the compact shape
+REJECTED_EVENTS = "rejected_events"
 HASHES = "_hashes"  # scratch: removed before the output is committed
 REPEATED = "the event id was seen before"
 
@@ -84,23 +82,20 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
     staging = Path(task.staging)
     rejects = []
     hashes: list[npt.NDArray[np.uint64]] = []
-    lookup: list[pa.Table] = []
     events = matched = 0
-    with PartWriter(staging / NOTIFICATIONS, split.number, notify, receivers) as writer:
+    with Part(staging, split.number, notify, receivers) as part:
         for read in read_split(split, notify.schema):
             rejects += read.rejects
             batch = _without(read, skip)
-            if not batch.ids or not len(batch.ids):
+            if not len(batch.ids):
                 continue
             found = index.match_batch(batch.table)
             ordinals = event_ordinals(split.number, batch.rows)
-            writer.write(MatchedEvents(batch.table, batch.ids, ordinals, found))
+            part.write(MatchedEvents(batch.table, batch.ids, ordinals, found))
             events += len(batch.ids)
             matched += int(np.count_nonzero(np.diff(found.offsets)))
             if not task.keep_duplicates and skip is None:
                 hashes.append(identity_hashes(batch.ids))
-            if notify.shape == "compact":
-                lookup.append(_lookup(notify, batch, ordinals))
     repeated = 0
     if skip is not None:
         again = rejects_of_rows(split, notify.schema, skip.tolist(), REPEATED)
@@ -111,10 +106,7 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
     if hashes:
         with replacing(_hash_file(staging, split.number)) as file:
             np.save(file, np.concatenate(hashes))
-    if lookup:
-        with replacing(staging / EVENTS / f"part-{split.number:05d}.parquet") as file:
-            pq.write_table(pa.concat_tables(lookup), file, compression="zstd", compression_level=1)
-    return Done(split.number, events, len(rejects), repeated, writer.rows, matched)
+    return Done(split.number, events, len(rejects), repeated, part.rows, matched)
 
 
 def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
@@ -127,13 +119,6 @@ def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
     return EventBatch(
         batch.table.filter(mask), batch.ids.filter(mask), batch.rows[keep], batch.lines[keep], []
     )
-
-
-def _lookup(notify: Notify, batch: EventBatch, ordinals: Int64Array) -> pa.Table:
-    columns = {"event": pa.array(ordinals), "event_id": batch.ids}
-    for name in notify.include:
-        columns[name] = batch.table[name]
-    return pa.table(columns)
 
 
 def _hash_file(staging: Path, split: int) -> Path:

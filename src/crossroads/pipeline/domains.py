@@ -23,7 +23,7 @@ from crossroads.model.filter import Attr, Cast, Compare, Filter, In, Literal, Op
 from crossroads.model.schema import Attribute, Schema
 from crossroads.model.shapes import Doubles, Moments, Numbers, ShapeGroup, Slot, Texts
 from crossroads.model.show import show_literal
-from crossroads.model.types import Value, to_key
+from crossroads.model.types import DOUBLE, Value, to_key
 from crossroads.model.values import text_of
 
 Ints = npt.NDArray[np.int64]
@@ -65,14 +65,19 @@ def _compared(filter_: Filter, schema: Schema) -> Iterator[tuple[Attribute, Lite
 def doubtful_constants(filter_: Filter, schema: Schema) -> Iterator[tuple[Doubt, str]]:
     """Each constant that no valid (or no expected) event has, with a sentence about it."""
     for attribute, literal, doubt in _compared(filter_, schema):
-        if doubt is Doubt.NO_SUCH_VALUE:
-            if not any(_same(attribute, value, literal) for value in attribute.values):
-                yield doubt, _no_such_value(attribute, literal)
-        elif _outside(attribute, literal):
-            yield doubt, _out_of_range(attribute, literal)
+        if _holds(doubt, attribute, literal):
+            unknown = doubt is Doubt.NO_SUCH_VALUE
+            say = _no_such_value if unknown else _out_of_range
+            yield doubt, say(attribute, literal)
 
 
-def _as(attribute: Attribute, value: Value, literal: Literal) -> object:
+def _holds(doubt: Doubt, attribute: Attribute, literal: Literal) -> bool:
+    if doubt is Doubt.OUTSIDE:
+        return _outside(attribute, literal)
+    return all(_as(value, literal) != literal.value for value in attribute.values)
+
+
+def _as(value: Value, literal: Literal) -> object:
     """The value of the domain in a form that Python compares exactly with the literal."""
     if isinstance(literal.value, datetime) and not isinstance(value, datetime):
         return cast_value(value, literal.type)
@@ -81,14 +86,9 @@ def _as(attribute: Attribute, value: Value, literal: Literal) -> object:
     return value
 
 
-def _same(attribute: Attribute, value: Value, literal: Literal) -> bool:
-    return _as(attribute, value, literal) == literal.value
-
-
 def _outside(attribute: Attribute, literal: Literal) -> bool:
     low, high = (
-        None if end is None else _as(attribute, end, literal)
-        for end in (attribute.min, attribute.max)
+        None if end is None else _as(end, literal) for end in (attribute.min, attribute.max)
     )
     wanted = literal.value
     return (low is not None and wanted < low) or (high is not None and wanted > high)  # type: ignore[operator]
@@ -123,11 +123,10 @@ def doubtful_rows(group: ShapeGroup, schema: Schema) -> Iterator[tuple[Doubt, In
     found: dict[Doubt, Bools] = {}
     for attribute, literal, doubt in _compared(group.template, schema):
         if literal.source is None:  # TRUE or FALSE: the same in every row
-            doubts = [kind for kind, _ in doubtful_constants(group.template, schema)]
-            mask = np.full(group.rows.size, doubt in doubts)
+            mask = np.full(group.rows.size, _holds(doubt, attribute, literal))
         else:
             number, negative = literal.source
-            slot = group.slots[number]
+            slot = _as_compared(group.slots[number], attribute)
             if doubt is Doubt.NO_SUCH_VALUE:
                 mask = ~_among(slot, negative, attribute)
             else:
@@ -136,6 +135,12 @@ def doubtful_rows(group: ShapeGroup, schema: Schema) -> Iterator[tuple[Doubt, In
     for doubt, mask in found.items():
         if mask.any():
             yield doubt, np.flatnonzero(mask)
+
+
+def _as_compared(slot: Slot, attribute: Attribute) -> Slot:
+    if isinstance(slot, Numbers) and attribute.type == DOUBLE:
+        return Doubles(slot.mantissa / 10.0 ** slot.scale.astype(np.float64))
+    return slot
 
 
 def _among(slot: Slot, negative: bool, attribute: Attribute) -> Bools:
@@ -147,7 +152,8 @@ def _among(slot: Slot, negative: bool, attribute: Attribute) -> Bools:
         case Moments(type_, keys):
             return np.isin(keys, [to_key(type_, value) for value in attribute.values])
         case Doubles(values):
-            return np.isin(-values if negative else values, [_number(v) for v in attribute.values])
+            known = attribute.values
+            return np.isin(-values if negative else values, [float(_number(v)) for v in known])
         case Numbers():
             found = np.zeros(slot.mantissa.size, np.bool_)
             for rows, mantissa, unit in _by_scale(slot, negative):
@@ -167,7 +173,8 @@ def _beyond(slot: Slot, negative: bool, attribute: Attribute) -> Bools:
                 for end, compare in ((low, pc.less), (high, pc.greater))
                 if end is not None
             ]
-            return np.logical_or.reduce([np.asarray(mask) for mask in masks])
+            either: Bools = np.logical_or.reduce([np.asarray(mask) for mask in masks])
+            return either
         case Moments(type_, keys):
             return _beyond_keys(
                 keys,

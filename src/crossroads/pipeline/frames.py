@@ -19,8 +19,18 @@ from pyspark.sql import types as T  # noqa: N812
 from crossroads.errors import SourceError
 from crossroads.model.filter import Literal
 from crossroads.model.schema import RESERVED_PREFIX, Attribute, Schema
-from crossroads.model.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Kind, Type
-from crossroads.model.types import BIGINT, decimal_type
+from crossroads.model.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal_type,
+)
 from crossroads.model.values import URL_PATTERN
 from crossroads.pipeline.columns import instant_of_day, literal_column, quoted
 

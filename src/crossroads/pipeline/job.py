@@ -1,9 +1,9 @@
 """The match job: files in, an output folder out, everything accounted for.
 
-    run_match(MatchRequest(schema="s.toml", subscriptions="subs.csv", events="quotes/", output="out"))
+    run_match(MatchRequest(schema="s.toml", subscriptions="subs.csv", events="in/", output="out"))
 
-The job is the visible tuple STAGES; each stage adds to the `Run`. The output folder appears whole at
-the end or not at all (`output`), and its summary.json says what was done, in numbers.
+The job is the visible tuple STAGES; each stage adds to the `Run`. The output folder appears whole
+at the end or not at all (`output`), and its summary.json says what was done, in numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,9 +26,11 @@ from crossroads.errors import InputError, RejectedInput, SchemaError, SourceErro
 from crossroads.indexfile import save_index
 from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
+from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.machine import usable_cores
 from crossroads.pipeline.notify import Format, Notify, Per, Shape
 from crossroads.pipeline.output import OutputFolder, write_rejects, write_summary
+from crossroads.pipeline.planner import PLANS, Plan, choose_plan
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import (
     SPLIT_BYTES,
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from crossroads.pipeline.direct import Done
-
-Plan = Literal["auto", "direct", "indexed", "naive"]
-PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "naive")
 
 SPLITS_PER_CORE = 4  # evens out splits that take longer than others
 SPLIT_BYTES_MIN = 1 << 20  # a task costs about 10 ms: smaller pieces are mostly overhead
@@ -203,10 +202,12 @@ def plan_input(run: Run) -> None:
 
 
 def build_index(run: Run) -> None:
-    if run.request.plan == "naive":
-        return
+    """Compile and store. The naive plan uses the file only for the names of the receivers."""
     subscriptions = run.subscribed
-    index = MatchIndex.build(subscriptions.table)
+    table = subscriptions.table
+    if run.request.plan == "naive":
+        table = FilterTable(run.schema, table.size)
+    index = MatchIndex.build(table)
     run.index = run.output.staging / INDEX_FILE
     save_index(
         run.index,
@@ -220,8 +221,6 @@ def build_index(run: Run) -> None:
 
 def start_spark(run: Run) -> None:
     """Wait for what is left of it."""
-    from crossroads.pipeline.planner import choose_plan
-
     run.plan = choose_plan(run.request.plan, run.spark)
 
 

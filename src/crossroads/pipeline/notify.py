@@ -34,6 +34,8 @@ Shape = Literal["pairs", "lists", "compact"]
 Per = Literal["subscription", "subscriber"]
 Format = Literal["parquet", "jsonl", "csv"]
 
+NOTIFICATIONS = "notifications"
+EVENTS = "events"  # the look-up table of the compact shape
 ROWS_PER_GROUP = 4 << 20  # rows of a Parquet row group: large enough for the dictionaries to pay
 _DICTIONARY_BYTES_MAX = 256 << 20  # above pyarrow's 1 MiB, or it falls back to plain strings
 _EVENT_ROWS = np.int64(1 << 32)  # an event's ordinal: split number, then row within the split
@@ -114,7 +116,9 @@ def notification_table(notify: Notify, receivers: Receivers, events: MatchedEven
     row = told.events
     if notify.shape == "compact":
         receiver = "subscription" if notify.per == "subscription" else "subscriber"
-        return pa.table({"event": pa.array(events.ordinals[row]), receiver: pa.array(told.ordinals)})
+        return pa.table(
+            {"event": pa.array(events.ordinals[row]), receiver: pa.array(told.ordinals)}
+        )
     columns = {"event_id": _coded(row, events.ids)}
     if notify.per == "subscription":
         columns["subscription_id"] = _coded(told.ordinals, receivers.ids)
@@ -127,9 +131,7 @@ def notification_table(notify: Notify, receivers: Receivers, events: MatchedEven
     return pa.table(columns)
 
 
-def _lists(
-    notify: Notify, receivers: Receivers, events: MatchedEvents, told: Matches
-) -> pa.Table:
+def _lists(notify: Notify, receivers: Receivers, events: MatchedEvents, told: Matches) -> pa.Table:
     counts = np.diff(told.offsets)
     some = np.flatnonzero(counts)
     offsets = np.concatenate([[0], np.cumsum(counts[some])]).astype(np.int32)
@@ -160,14 +162,17 @@ def _spread(column: pa.ChunkedArray, row: Int32Array) -> pa.Array:
 # -- parts ---------------------------------------------------------------------------------------
 
 
-class PartWriter(AbstractContextManager["PartWriter"]):
-    """Writes one part: appears whole under its name at the end, replacing an earlier attempt."""
+class Part(AbstractContextManager["Part"]):
+    """One part of the output, written by one task: appears whole under its name at the end,
+    replacing an earlier attempt at it. Compact parts have a part of the look-up table beside."""
 
-    def __init__(self, folder: Path, number: int, notify: Notify, receivers: Receivers) -> None:
+    def __init__(self, staging: Path, number: int, notify: Notify, receivers: Receivers) -> None:
         self.notify = notify
         self.receivers = receivers
         self.rows = 0
-        self._path = folder / f"part-{number:05d}.{notify.format}"
+        self._path = staging / NOTIFICATIONS / f"part-{number:05d}.{notify.format}"
+        self._lookup = staging / EVENTS / f"part-{number:05d}.parquet"
+        self._events: list[pa.Table] = []
         self._stack = ExitStack()
         self._parquet: pq.ParquetWriter | None = None
         self._text: _TextLines | None = None
@@ -183,12 +188,21 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         trace: TracebackType | None,
     ) -> None:
         if kind is None and self.rows == 0:
-            self.write(_no_events(self.notify.schema))  # a part with no rows still has columns
+            self._write(_no_events(self.notify.schema))  # a part with no rows still has columns
         if self._parquet is not None:
             self._parquet.close()
+        if kind is None and self._events:
+            with replacing(self._lookup) as file:
+                table = pa.concat_tables(self._events)
+                pq.write_table(table, file, compression="zstd", compression_level=1)
         self._stack.__exit__(kind, error, trace)
 
     def write(self, events: MatchedEvents) -> None:
+        if self.notify.shape == "compact":
+            self._events.append(_lookup_table(self.notify, events))
+        self._write(events)
+
+    def _write(self, events: MatchedEvents) -> None:
         if self.notify.format == "parquet":
             self._write_parquet(notification_table(self.notify, self.receivers, events))
         else:
@@ -216,6 +230,11 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         self.rows += table.num_rows
 
 
+def _lookup_table(notify: Notify, events: MatchedEvents) -> pa.Table:
+    columns = {"event": pa.array(events.ordinals), "event_id": events.ids}
+    for name in notify.include:
+        columns[name] = events.table[name]
+    return pa.table(columns)
 
 
 def _no_events(schema: Schema) -> MatchedEvents:

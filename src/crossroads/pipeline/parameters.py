@@ -7,9 +7,8 @@ attribute is exact: no number changes on the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +41,6 @@ SHARED_MIN = 8  # filters of one shape that are worth a join of their own
 IN_PARAMETERS_MAX = 16  # options of an IN that become columns; a longer list stays as it is
 _POWERS = 10 ** np.arange(19, dtype=np.int64)  # all that fit 64 bits
 _ANY = "?"  # what stands for every literal in a key: keys are compared, never evaluated
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ def _taken_out(filter_: Filter) -> tuple[Filter, list[Literal]]:
 
     def take(literal: Literal) -> Literal:
         if literal.value is None:
-            return literal
+            return replace(literal, source=None)  # NULL is part of the shape
         taken.append(literal)
         return Literal(_ANY, literal.type, (len(taken) - 1, False))
 
@@ -208,11 +205,15 @@ def with_literals(filter_: Filter, change: Callable[[Literal], Literal]) -> Filt
             case Compare(_, left, right) | TextTest(_, left, right):
                 return replace(leaf, left=operand(left), right=operand(right))
             case In(sought, options):
-                short = len(options) <= IN_PARAMETERS_MAX
-                changed = tuple(change(one) for one in options) if short else options
-                return In(operand(sought), changed)
-            case Like(sought, pattern, _) | RLike(sought, pattern):
+                if len(options) > IN_PARAMETERS_MAX:
+                    return In(operand(sought), tuple(replace(one, source=None) for one in options))
+                return In(operand(sought), tuple(change(one) for one in options))
+            case Like(sought, pattern, _):
                 return replace(leaf, operand=operand(sought), pattern=change(pattern))
+            case RLike(Attr(), pattern):
+                return replace(leaf, pattern=change(pattern))
+            case RLike():
+                return _without_sources(leaf)  # of two constants: a constant itself
             case IsNull(sought):
                 return IsNull(operand(sought))
             case _:
@@ -221,21 +222,6 @@ def with_literals(filter_: Filter, change: Callable[[Literal], Literal]) -> Filt
     return transform(filter_, predicate)
 
 
-# -- the patterns of RLIKE -------------------------------------------------------------------------
-
-
-def regexes(
-    shared: Iterable[Parametrised], alone: Iterable[Filter]
-) -> Iterator[tuple[RLike, list[str]]]:
-    """Every RLIKE and the patterns that stand in its place."""
-    from crossroads.model.filter import predicates
-
-    for one in shared:
-        for leaf in predicates(one.template):
-            if isinstance(leaf, RLike):
-                assert leaf.pattern.source is not None
-                yield leaf, one.columns[leaf.pattern.source[0]].unique().to_pylist()
-    for filter_ in alone:
-        for leaf in predicates(filter_):
-            if isinstance(leaf, RLike):
-                yield leaf, [str(leaf.pattern.value)]
+def _without_sources(leaf: RLike) -> RLike:
+    assert isinstance(leaf.operand, Literal)
+    return RLike(replace(leaf.operand, source=None), replace(leaf.pattern, source=None))

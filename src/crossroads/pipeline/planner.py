@@ -7,12 +7,17 @@ ships the index and lets Spark write.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pyspark.sql import SparkSession
 
 from crossroads.pipeline.session import is_local
 
+Plan = Literal["auto", "direct", "indexed", "naive"]
+PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "naive")
 
-def choose_plan(asked: str, spark: SparkSession) -> str:
+
+def choose_plan(asked: Plan, spark: SparkSession) -> Plan:
     if asked != "auto":
         return asked
-    return "direct" if is_local(spark.sparkContext.master) else "indexed"
+    return "direct" if is_local(str(spark.sparkContext.master)) else "indexed"

@@ -22,7 +22,6 @@ from crossroads.matching.definition import truth
 from crossroads.matching.explain import explain
 from crossroads.model.filter import (
     Attr,
-    Compare,
     Filter,
     In,
     Like,
@@ -30,6 +29,7 @@ from crossroads.model.filter import (
     Predicate,
     RLike,
     TextTest,
+    attributes,
     attributes_of,
     operands,
     predicates,
@@ -74,7 +74,7 @@ class Remarks:
     examined: int = 0  # of those: how many were examined
 
     def add(self, kind: Oddity, rows: Iterable[int], describe: Callable[[int], str]) -> None:
-        chosen = np.fromiter(rows, np.int64)
+        chosen = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
         if chosen.size:
             self.found.append(Remark(kind, chosen, describe))
 
@@ -249,6 +249,9 @@ def examine(
 
 
 def _by_cover(filter_: Filter) -> tuple[Oddity, str] | None:
+    if not attributes(filter_):  # 1 = 1: decided before any event comes
+        always = truth(filter_, {}) is True
+        return (Oddity.ALWAYS, ALWAYS_TEXT) if always else (Oddity.NEVER, NEVER_TEXT)
     found = cover(filter_)
     if not found.alternatives:
         return Oddity.NEVER, NEVER_TEXT
@@ -315,6 +318,4 @@ def readable(predicate: Predicate) -> str:
 
 
 def _attributes(predicate: Predicate) -> set[str]:
-    if isinstance(predicate, Compare):
-        return {a.name for side in operands(predicate) for a in attributes_of(side)}
-    return {"", " "} if isinstance(predicate, TextTest) else set()
+    return {attr.name for side in operands(predicate) for attr in attributes_of(side)}

@@ -1,4 +1,4 @@
-"""A look into a finished output: some notifications with their reasons, the busiest subscriptions."""
+"""A look into a finished output: notifications with their reasons, the busiest subscriptions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crossroads.matching.explain import explain
 from crossroads.model.identity import event_id
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
+from crossroads.model.types import Value
 from crossroads.pipeline.reading import read_rows, read_split
 from crossroads.pipeline.source import list_files, plan_splits
 from crossroads.pipeline.subscriptions import COLUMNS
@@ -57,8 +58,8 @@ def sample_notifications(
     ]
 
 
-def _events_by_id(schema: Schema, events: Path, wanted: set[str]) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+def _events_by_id(schema: Schema, events: Path, wanted: set[str]) -> dict[str, dict[str, Value]]:
+    found: dict[str, dict[str, Value]] = {}
     for split in plan_splits(list_files(events), schema):
         for batch in read_split(split, schema):
             hits = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted)))

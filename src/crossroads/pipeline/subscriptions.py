@@ -23,7 +23,7 @@ FIRST_VERSION = 1  # a table read from files is the first committed state of its
 
 @dataclass(frozen=True)
 class SubscriptionSet:
-    """Place i of every column is subscription ordinal i; ordinals in `table.errors` are rejected."""
+    """Place i of every column is subscription ordinal i; those in `table.errors` are rejected."""
 
     ids: pa.Array
     subscribers: pa.Array

@@ -1,0 +1,230 @@
+"""What the numbers are held against: one row per figure, with its target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Results = Mapping[str, Mapping[str, Any]]
+
+# Task → cores it runs on. In-process figures are per core; the Spark figures and their rivals
+# have two each.
+TASKS: dict[str, int] = {
+    "tasks.parse": 1,
+    "tasks.w1": 1,
+    "tasks.w1_small": 1,
+    "tasks.w2": 1,
+    "tasks.mixed_filters": 1,
+    "rivals.polars_w1": 1,
+    "rivals.duckdb_w1": 1,
+    "rivals.polars_w1_files": 2,
+    "rivals.duckdb_w2_named": 2,
+    "rivals.duckdb_w2_compact": 2,
+    "spark.w1_naive": 2,
+    "spark.demo_naive": 2,
+    "spark.w1": 2,
+    "spark.w2_pairs": 2,
+    "spark.w2_compact": 2,
+}
+
+
+class AnswersDiffer(Exception):
+    """Two sides of a comparison found different numbers of matches: the ratio means nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    figure: str
+    ours: str
+    rival: str = ""
+    ratio: float | None = None  # how many times faster we are
+    target: str = ""
+    met: bool | None = None  # None: there is no target
+    cores: int = 1
+
+
+# -- in-process ----------------------------------------------------------------------------------
+
+
+def _parse(parse: Mapping[str, Any]) -> Iterator[Row]:
+    for name in ("stocks", "mixed"):
+        rate, shapes = parse[name]["filters_per_second"], parse[name]["shapes"]
+        yield Row(
+            figure=f"filter text → typed form, {name} ({shapes} shapes)",
+            ours=f"{big(rate)} filters/s",
+            target="≥ 200k/s",
+            met=rate >= 200_000,
+        )
+
+
+def _w1(w1: Mapping[str, Any]) -> Iterator[Row]:
+    largest = w1["curve"][-1]
+    size = big(largest["subscriptions"])
+    seconds, memory = largest["build"]["seconds"], largest["bytes_per_subscription"]
+    rate, slope = largest["events_per_second"], growth(w1["curve"])
+    yield Row(
+        figure=f"W1 {size}: build from typed columns",
+        ours=f"{seconds:.2f} s",
+        target="≤ 3 s",
+        met=seconds <= 3,
+    )
+    yield Row(
+        figure=f"W1 {size}: index per subscription",
+        ours=f"{memory:.0f} bytes",
+        target="≤ 300 bytes",
+        met=memory <= 300,
+    )
+    yield Row(
+        figure=f"W1 {size}: matching",
+        ours=f"{big(rate)} events/s",
+        target="≥ 2M/s",
+        met=rate >= 2_000_000,
+    )
+    least = big(w1["curve"][0]["subscriptions"])
+    yield Row(
+        figure=f"W1: time per event grows as S^k, {least} to {size}",
+        ours=f"k = {slope:.2f}",
+        target="k ≤ 0.5",
+        met=slope <= 0.5,
+    )
+
+
+def _w2(w2: Mapping[str, Any]) -> Iterator[Row]:
+    rate = w2["matches_per_second"]
+    yield Row(
+        figure="W2: matching, dense output",
+        ours=f"{big(rate)} matches/s",
+        target="≥ 300M/s",
+        met=rate >= 300e6,
+    )
+
+
+def _mixed(mixed: Mapping[str, Any]) -> Iterator[Row]:
+    rate = mixed["events_per_second"]
+    yield Row(
+        figure="mixed filters: matching",
+        ours=f"{big(rate)} events/s",
+        target="≥ 50k/s",
+        met=rate >= 50_000,
+    )
+
+
+def _polars_one_core(w1: Mapping[str, Any], polars: Mapping[str, Any]) -> Iterator[Row]:
+    largest = w1["curve"][-1]
+    agree(largest, polars)
+    match, build = largest["match"]["seconds"], largest["build"]["seconds"]
+    for figure, seconds in (("build + match", build + match), ("index built", match)):
+        yield Row(
+            figure=f"W1 {big(largest['subscriptions'])}×{big(w1['events'])} in memory, {figure}",
+            ours=f"{seconds:.2f} s",
+            rival=f"Polars, same grid: {polars['seconds']:.2f} s",
+            ratio=polars["seconds"] / seconds,
+        )
+
+
+def _duckdb_one_core(ours: Mapping[str, Any], duckdb: Mapping[str, Any]) -> Iterator[Row]:
+    yield compare("W1 small, build + match", ours, duckdb, "DuckDB range join")
+
+
+# -- on Spark ------------------------------------------------------------------------------------
+
+
+def _naive(figure: str, least: float) -> Callable[[Mapping[str, Any]], Iterator[Row]]:
+    def rows_of(both: Mapping[str, Any]) -> Iterator[Row]:
+        yield compare(figure, both["ours"], both["naive"], "Spark naive", least, cores=2)
+
+    return rows_of
+
+
+def _polars_spark(spark: Mapping[str, Any], polars: Mapping[str, Any]) -> Iterator[Row]:
+    agree(spark, polars)
+    for figure, seconds, most in (
+        ("build + match", spark["build_and_match"], 1.5),
+        ("index built", spark["match"], 1.0),
+    ):
+        yield Row(
+            figure=f"W1 on Spark, Parquet to Parquet, {figure}",
+            ours=f"{seconds:.2f} s",
+            rival=f"Polars, same grid: {polars['seconds']:.2f} s",
+            ratio=polars["seconds"] / seconds,
+            target=f"≤ {most:g}× its time",
+            met=seconds <= most * polars["seconds"],
+            cores=2,
+        )
+
+
+def _duckdb_spark(spark: Mapping[str, Any], duckdb: Mapping[str, Any]) -> Iterator[Row]:
+    yield compare("W2 on Spark, pairs to Parquet", spark, duckdb, "DuckDB", 3, cores=2)
+
+
+def _compact(spark: Mapping[str, Any], duckdb: Mapping[str, Any]) -> Iterator[Row]:
+    yield compare("W2 on Spark, compact to Parquet", spark, duckdb, "DuckDB", cores=2)
+    rate = spark["matches"] / spark["seconds"]
+    yield Row(
+        figure="W2 on Spark, compact to Parquet",
+        ours=f"{big(rate)} pairs/s",
+        target="≥ 60M/s",
+        met=rate >= 60e6,
+        cores=2,
+    )
+
+
+FIGURES: tuple[tuple[tuple[str, ...], Callable[..., Iterator[Row]]], ...] = (
+    (("tasks.parse",), _parse),
+    (("tasks.w1",), _w1),
+    (("tasks.w2",), _w2),
+    (("tasks.mixed_filters",), _mixed),
+    (("tasks.w1", "rivals.polars_w1"), _polars_one_core),
+    (("tasks.w1_small", "rivals.duckdb_w1"), _duckdb_one_core),
+    (("spark.w1_naive",), _naive("W1 small on Spark", 100)),
+    (("spark.demo_naive",), _naive("W2 demo on Spark, pairs to Parquet", 80)),
+    (("spark.w1", "rivals.polars_w1_files"), _polars_spark),
+    (("spark.w2_pairs", "rivals.duckdb_w2_named"), _duckdb_spark),
+    (("spark.w2_compact", "rivals.duckdb_w2_compact"), _compact),
+)
+
+
+# -- the pieces ----------------------------------------------------------------------------------
+
+
+def compare(
+    figure: str,
+    ours: Mapping[str, Any],
+    rival: Mapping[str, Any],
+    name: str,
+    least: float | None = None,
+    cores: int = 1,
+) -> Row:
+    agree(ours, rival)
+    ratio = rival["seconds"] / ours["seconds"]
+    return Row(
+        figure=figure,
+        ours=f"{ours['seconds']:.2f} s",
+        rival=f"{name}: {rival['seconds']:.2f} s",
+        ratio=ratio,
+        target=f"≥ {least:g}×" if least else "",
+        met=ratio >= least if least else None,
+        cores=cores,
+    )
+
+
+def agree(ours: Mapping[str, Any], rival: Mapping[str, Any]) -> None:
+    if ours["matches"] != rival["matches"]:
+        raise AnswersDiffer(f"we found {ours['matches']:,} matches, the rival {rival['matches']:,}")
+
+
+def growth(curve: list[dict[str, Any]]) -> float:
+    """k of time ~ S^k between the smallest and the largest set."""
+    first, last = curve[0], curve[-1]
+    time = math.log(last["ns_per_event"] / first["ns_per_event"])
+    return time / math.log(last["subscriptions"] / first["subscriptions"])
+
+
+def big(number: float) -> str:
+    """1,234,567 → 1.23M"""
+    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= factor:
+            return f"{number / factor:.3g}{unit}"
+    return f"{number:.3g}"
