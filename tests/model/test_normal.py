@@ -50,7 +50,7 @@ def assert_cover_is_right(filter_: Filter, events: list[Event], schema: Schema) 
             assert inside == wanted or not found.exact, (most, event)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(st.data())
 def test_every_match_is_in_the_cover(data):
     schema = data.draw(schemas())

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crossroads.matching.batch import Batch
 from crossroads.matching.boxes import Int64Array
-from crossroads.matching.coders import double_keys, int_keys
+from crossroads.matching.coders import double_keys
 from crossroads.model.coerce import integral_range
 from crossroads.model.filter import Arithmetic, Attr, Cast, Compare, Literal, Negate, Operand
 from crossroads.model.types import DOUBLE, Kind, Type, to_key
@@ -66,11 +66,12 @@ def _values(operand: Operand, batch: Batch, events: Int64Array) -> _Known:
         raise _NotServed
     match operand:
         case Attr(name, type_):
-            column = batch.column(name)
             null = ~batch.valid(name)[events]
             if type_ == DOUBLE:
-                return column.fill_null(0.0).to_numpy(zero_copy_only=False)[events], null
-            return int_keys(type_, column)[events], null
+                return batch.column(name).fill_null(0.0).to_numpy(zero_copy_only=False)[
+                    events
+                ], null
+            return batch.keys(name)[events], null
         case Literal(None, _):
             return np.zeros(events.size, np.int64), np.ones(events.size, np.bool_)
         case Literal(value, type_):

@@ -47,6 +47,8 @@ class Batch:
         self.size = table.num_rows
         self._columns: dict[str, pa.Array] = {}
         self._texts: dict[str, TextColumn] = {}
+        self._keys: dict[str, Int64Array] = {}
+        self._valid: dict[str, npt.NDArray[np.bool_]] = {}
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
@@ -58,8 +60,15 @@ class Batch:
         return self._columns[name]
 
     def valid(self, name: str) -> npt.NDArray[np.bool_]:
-        valid: npt.NDArray[np.bool_] = np.asarray(self.column(name).is_valid())
-        return valid
+        if name not in self._valid:
+            self._valid[name] = np.asarray(self.column(name).is_valid())
+        return self._valid[name]
+
+    def keys(self, name: str) -> Int64Array:
+        """64-bit keys of an attribute whose type has them; anything where it is NULL."""
+        if name not in self._keys:
+            self._keys[name] = int_keys(self.schema.attribute(name).type, self.column(name))
+        return self._keys[name]
 
     def text(self, name: str) -> TextColumn:
         if name not in self._texts:
@@ -79,9 +88,7 @@ class Batch:
             # One code more than there are values: NULL is index -1, the last one.
             of_values = np.append(coder.encode_bytes(values), np.int32(NULL_CODE))
             return of_values[text.index]
-        return self._masked(
-            dimension, coder.encode(int_keys(type_, self.column(dimension.attribute)))
-        )
+        return self._masked(dimension, coder.encode(self.keys(dimension.attribute)))
 
     def _masked(self, dimension: Dimension, codes: Int32Array) -> Int32Array:
         if self.column(dimension.attribute).null_count:

@@ -1,8 +1,9 @@
 """What no box can say, decided for candidate pairs: many pairs of one kind at a time.
 
 A `CheckGroup` holds the checks of one alternative of one shape, and the literals of every
-subscription that has it. Text tests run as kernels over pairs, RLIKE once per distinct value and
-pattern, comparisons of numbers as arrays; whatever remains is left to the definition.
+subscription that has it. Where literals differ by subscription, text tests run as kernels over
+pairs and RLIKE once per distinct value and pattern; checks without literals of their own are
+evaluated over columns (`truths`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.matching import strings
-from crossroads.matching.arrays import compare_arrays
 from crossroads.matching.batch import Batch
 from crossroads.matching.boxes import Int32Array, Int64Array
 from crossroads.matching.coders import binary_buffers
 from crossroads.matching.definition import truth
-from crossroads.model.filter import Attr, Compare, Filter, Literal, RLike, TextTest
+from crossroads.matching.truths import truths
+from crossroads.model.filter import Attr, Filter, Literal, RLike, TextTest
 from crossroads.model.instantiate import instantiate
 from crossroads.model.normal import Check
 from crossroads.model.regex import compile_regex
@@ -58,12 +59,15 @@ class CheckGroup:
             if alive.size:
                 alive = alive[self._check(check, batch, events[alive], rows[alive])]
         if self.filter is not None and alive.size:
-            alive = alive[_defined(self.filter, True, batch, events[alive])]
+            alive = alive[truths(self.filter, batch, events[alive])[0]]
         holds = np.zeros(events.size, np.bool_)
         holds[alive] = True
         return holds
 
     def _check(self, check: Check, batch: Batch, events: Int64Array, rows: Int64Array) -> Bools:
+        if not self.slots:  # literals keep their `source`, but there is nothing it could name
+            true, unknown = truths(check.predicate, batch, events)
+            return true if check.wanted else ~(true | unknown)
         match check.predicate:
             case TextTest(op, Attr() as attr, Literal() as literal):
                 found = self._texts(op, attr, literal, batch, events, rows)
@@ -71,13 +75,6 @@ class CheckGroup:
             case RLike(Attr() as attr, literal):
                 found = self._regexes(attr, literal, batch, events, rows)
                 return _two_valued(found, check.wanted, batch, attr, events)
-            case Compare() as comparison if not self.slots:
-                known = compare_arrays(comparison, batch, events)
-                if known is not None:
-                    true, unknown = known
-                    return (true == check.wanted) & ~unknown
-        if not self.slots:
-            return _defined(check.predicate, check.wanted, batch, events)
         return self._one_by_one(check, batch, events, rows)
 
     def _one_by_one(
@@ -109,7 +106,7 @@ class CheckGroup:
     ) -> Bools:
         text = batch.text(attr.name)
         needles, which = self._literals(literal, rows)
-        index = text.index[events].astype(np.int64)
+        index = text.index[events]
         known = np.flatnonzero(index >= 0)
         found = np.zeros(events.size, np.bool_)
         pairs = _PAIRS[op]
@@ -121,15 +118,16 @@ class CheckGroup:
     ) -> Bools:
         text = batch.text(attr.name)
         patterns, which = self._literals(literal, rows)
-        encoded = patterns.dictionary_encode()
-        pattern = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)[which]
-        pair = pattern * (len(text.values) + 1) + text.index[events] + 1
+        asked, back_to_pattern = np.unique(which, return_inverse=True)
+        encoded = patterns.take(pa.array(asked)).dictionary_encode()
+        number = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        pair = number[back_to_pattern] * (len(text.values) + 1) + text.index[events] + 1
         distinct, back = np.unique(pair, return_inverse=True)
         holds = np.zeros(distinct.size, np.bool_)
         for at, one in enumerate(distinct.tolist()):
-            number, value = divmod(one, len(text.values) + 1)
+            pattern, value = divmod(one, len(text.values) + 1)
             if value:
-                regex = compile_regex(encoded.dictionary[number].as_py().decode())
+                regex = compile_regex(encoded.dictionary[pattern].as_py().decode())
                 holds[at] = regex.search(text.values[value - 1].as_py()) is not None
         return holds[back]
 
@@ -144,9 +142,3 @@ _PAIRS: dict[str, Callable[..., Bools]] = {
 def _two_valued(found: Bools, wanted: bool, batch: Batch, attr: Attr, events: Int64Array) -> Bools:
     """A text test is true or false where there is text, and unknown for NULL."""
     return found if wanted else ~found & (batch.text(attr.name).index[events] >= 0)
-
-
-def _defined(filter_: Filter, wanted: bool, batch: Batch, events: Int64Array) -> Bools:
-    return np.array(
-        [truth(filter_, batch.event(row)) is wanted for row in events.tolist()], np.bool_
-    )

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from crossroads.matching.boxes import NO_UPPER_BOUND, Int32Array, Int64Array
-from crossroads.matching.strings import reverse_utf8
+from crossroads.matching.kernels import compiled
+from crossroads.matching.strings import Bytes, frozen, reverse_utf8
 from crossroads.model.types import Kind, Type
 
 NULL_CODE = -1
@@ -107,12 +107,7 @@ class OffsetCoder:
         return self.span + 3
 
     def encode(self, keys: Int64Array) -> Int32Array:
-        return _offset_codes(keys, np.int64(self.base), np.int64(self.span))
-
-    def at_least(self, constants: Int64Array) -> Int32Array:
-        return self.encode(constants)
-
-    at_most = at_least
+        return _offset_codes(frozen(keys), np.int64(self.base), np.int64(self.span))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"offset": np.array([self.base, self.span], np.int64)}
@@ -125,6 +120,9 @@ class RankCoder:
     constants: Int64Array
     table: Int32Array
     shift: int
+
+    def __post_init__(self) -> None:
+        _freeze(self, "constants", "table")
 
     @classmethod
     def of(cls, constants: Int64Array) -> RankCoder:
@@ -141,12 +139,7 @@ class RankCoder:
         return 2 * self.constants.size + 1
 
     def encode(self, keys: Int64Array) -> Int32Array:
-        return _rank_codes(keys, self.constants, self.table, np.uint64(self.shift))
-
-    def at_least(self, constants: Int64Array) -> Int32Array:
-        return self.encode(constants)
-
-    at_most = at_least
+        return _rank_codes(frozen(keys), self.constants, self.table, np.uint64(self.shift))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         shift = np.array([self.shift], np.int64)
@@ -161,13 +154,16 @@ class BytesCoder:
     offsets: Int64Array
     heads: npt.NDArray[np.uint64]
 
+    def __post_init__(self) -> None:
+        _freeze(self, "data", "offsets", "heads")
+
     @classmethod
     def of(cls, constants: pa.Array) -> BytesCoder:
         data, offsets = binary_buffers(constants)
         start = int(offsets[0])
         data = np.ascontiguousarray(data[start : int(offsets[-1])])
         offsets = np.ascontiguousarray(offsets - start)
-        return cls(data, offsets, _heads(data, offsets))
+        return cls(data, offsets, _heads(frozen(data), frozen(offsets)))
 
     @property
     def size(self) -> int:
@@ -175,13 +171,19 @@ class BytesCoder:
 
     def encode_bytes(self, values: pa.Array) -> Int32Array:
         data, offsets = binary_buffers(values)
-        return _bytes_codes(data, offsets, self.data, self.offsets, self.heads)
+        return _bytes_codes(frozen(data), frozen(offsets), self.data, self.offsets, self.heads)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"data": self.data, "offsets": self.offsets, "heads": self.heads}
 
 
 Coder = OffsetCoder | RankCoder | BytesCoder
+
+
+def _freeze(coder: RankCoder | BytesCoder, *names: str) -> None:
+    """Read-only views, so that kernels are compiled once for fresh and for memory-mapped arrays."""
+    for name in names:
+        object.__setattr__(coder, name, frozen(getattr(coder, name)))
 
 
 def coder_from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Coder:
@@ -210,22 +212,25 @@ def bytes_coder(constants: list[pa.Array]) -> BytesCoder:
     return BytesCoder.of(merged.sort())
 
 
-@njit(cache=True, nogil=True)
-def _offset_codes(keys, base, span):  # type: ignore[no-untyped-def]
+@compiled
+def _offset_codes(keys: Int64Array, base: np.int64, span: np.int64) -> Int32Array:
     codes = np.empty(keys.size, np.int32)
     for i in range(keys.size):
         key = keys[i]
         if key < base:
             codes[i] = 0
-        elif key - base > span or key - base < 0:  # < 0: the difference wrapped around
-            codes[i] = span + 2
-        else:
-            codes[i] = key - base + 1
+            continue
+        # Unsigned: the signed difference of far numbers wraps around, and the compiler may then
+        # conclude anything.
+        above = np.uint64(key) - np.uint64(base)
+        codes[i] = span + 2 if above > np.uint64(span) else np.int64(above) + 1
     return codes
 
 
-@njit(cache=True, nogil=True)
-def _rank_codes(keys, constants, table, shift):  # type: ignore[no-untyped-def]
+@compiled
+def _rank_codes(
+    keys: Int64Array, constants: Int64Array, table: Int32Array, shift: np.uint64
+) -> Int32Array:
     codes = np.empty(keys.size, np.int32)
     first, last = constants[0], constants[constants.size - 1]
     for i in range(keys.size):
@@ -248,8 +253,8 @@ def _rank_codes(keys, constants, table, shift):  # type: ignore[no-untyped-def]
     return codes
 
 
-@njit(cache=True, nogil=True)
-def _head(data, start, end):  # type: ignore[no-untyped-def]
+@compiled
+def _head(data: Bytes, start: int, end: int) -> np.uint64:
     """The first eight bytes as one ordered number; what is missing counts as zero."""
     head = np.uint64(0)
     for i in range(8):
@@ -259,16 +264,16 @@ def _head(data, start, end):  # type: ignore[no-untyped-def]
     return head
 
 
-@njit(cache=True, nogil=True)
-def _heads(data, offsets):  # type: ignore[no-untyped-def]
+@compiled
+def _heads(data: Bytes, offsets: Int64Array) -> npt.NDArray[np.uint64]:
     heads = np.empty(offsets.size - 1, np.uint64)
     for i in range(heads.size):
         heads[i] = _head(data, offsets[i], offsets[i + 1])
     return heads
 
 
-@njit(cache=True, nogil=True)
-def _order(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-def]
+@compiled
+def _order(a: Bytes, a_start: int, a_end: int, b: Bytes, b_start: int, b_end: int) -> int:
     """-1, 0, 1: how the two byte strings compare."""
     for i in range(min(a_end - a_start, b_end - b_start)):
         if a[a_start + i] != b[b_start + i]:
@@ -276,8 +281,14 @@ def _order(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-def
     return (a_end - a_start > b_end - b_start) - (a_end - a_start < b_end - b_start)
 
 
-@njit(cache=True, nogil=True)
-def _bytes_codes(data, offsets, const_data, const_offsets, heads):  # type: ignore[no-untyped-def]
+@compiled
+def _bytes_codes(
+    data: Bytes,
+    offsets: Int64Array,
+    const_data: Bytes,
+    const_offsets: Int64Array,
+    heads: npt.NDArray[np.uint64],
+) -> Int32Array:
     codes = np.empty(offsets.size - 1, np.int32)
     for i in range(codes.size):
         start, end = offsets[i], offsets[i + 1]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
+import pyarrow.compute as pc
 
 from crossroads.matching.boxes import Int64Array
 from crossroads.matching.coders import backwards, double_keys
+from crossroads.matching.kernels import compiled
 from crossroads.model.atoms import Dimension
 from crossroads.model.filter import (
     MIRRORED,
@@ -36,7 +38,7 @@ from crossroads.model.filter import (
 )
 from crossroads.model.normal import Check
 from crossroads.model.shapes import Doubles, Moments, Numbers, ShapeGroup, Texts
-from crossroads.model.types import Kind, Type, to_key
+from crossroads.model.types import BIGINT_MAX, BIGINT_MIN, Kind, Type, to_key
 
 ALTERNATIVES_MAX = 16  # of one shape; beyond that its filters are treated one by one
 
@@ -113,7 +115,7 @@ class _Reader:
             case Compare(op, left, Literal() as right):
                 return self.compare(_attr(left), op, right, wanted)
             case In(operand, options):
-                return self.membership(_attr(operand), options, wanted, predicate)
+                return self.membership(_attr(operand), options, wanted)
             case TextTest(op, Attr() as attr, Literal() as literal):
                 if literal.source is None:
                     return []  # NULL
@@ -149,16 +151,27 @@ class _Reader:
         return _one(self.side(attr, meant, bound))
 
     def membership(
-        self, attr: Attr, options: tuple[Literal, ...], wanted: bool, predicate: Predicate
+        self, attr: Attr, options: tuple[Literal, ...], wanted: bool
     ) -> list[Alternative]:
         known = [option for option in options if option.value is not None]
         if wanted:
             return _any([self.compare(attr, "=", option, True) for option in known])
         if len(known) < len(options):
             return []
-        if len(known) == 1:
-            return self.compare(attr, "<>", known[0], True)
-        return _checked(attr, Check(predicate, False))
+        return self.none_of(attr, [self.bound(attr.type, option) for option in known])
+
+    def none_of(self, attr: Attr, bounds: list[Bound | _Inexact]) -> list[Alternative]:
+        """The gaps before, between and behind the constants, which are sorted row by row."""
+        if len(bounds) >= ALTERNATIVES_MAX:
+            raise TooManyAlternatives
+        first, second = _sorted_rows(bounds)
+        before = [None, *(Bound(column, strict=True) for column in first)]
+        behind = [*(Bound(column, strict=True) for column in second), None]
+        dimension = Dimension(attr.name)
+        return [
+            Alternative((Side(dimension, attr.type, low, high),))
+            for low, high in zip(before, behind, strict=True)
+        ]
 
     def affix(
         self, attr: Attr, literal: Literal, wanted: bool, *, at_end: bool
@@ -194,11 +207,11 @@ class _Reader:
         if op in ("=", ">="):
             low = Bound(least)
         if op == ">":
-            low = Bound(floor + 1)
+            low = Bound(floor, strict=True)
         if op in ("=", "<="):
             high = Bound(floor)
         if op == "<":
-            high = Bound(least - 1)
+            high = Bound(least, strict=True)
         return Side(Dimension(attr.name), attr.type, low, high)
 
     def same(self, key: int) -> Int64Array:
@@ -239,8 +252,35 @@ class _Inexact:
     between: Int64Array
 
 
-@njit(cache=True)
-def _scaled(mantissa, scale, wanted):  # type: ignore[no-untyped-def]
+def _sorted_rows(
+    bounds: list[Bound | _Inexact],
+) -> tuple[list[Int64Array | pa.Array], list[Int64Array | pa.Array]]:
+    """Columns (last key not above, first key not below each constant), ascending in every row."""
+    if all(isinstance(bound, _Inexact) for bound in bounds):
+        floors = np.sort([bound.floor for bound in bounds if isinstance(bound, _Inexact)], axis=0)
+        ceilings = np.sort(
+            [bound.floor + bound.between for bound in bounds if isinstance(bound, _Inexact)], axis=0
+        )
+        return list(floors), list(ceilings)
+    columns = [bound.constants for bound in bounds if isinstance(bound, Bound)]
+    assert len(columns) == len(bounds)
+    if isinstance(columns[0], np.ndarray):
+        ordered = list(np.sort(columns, axis=0))
+        return ordered, ordered
+    joined = pa.concat_arrays(columns)
+    encoded = joined.dictionary_encode()
+    rank = np.empty(len(encoded.dictionary), np.int64)
+    rank[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(rank.size)
+    ranks = rank[encoded.indices.to_numpy()].reshape(len(columns), -1)
+    order = np.argsort(ranks, axis=0) * ranks.shape[1] + np.arange(ranks.shape[1])
+    texts = [joined.take(pa.array(row)) for row in order]
+    return texts, texts
+
+
+@compiled
+def _scaled(
+    mantissa: Int64Array, scale: npt.NDArray[np.uint8], wanted: int
+) -> tuple[Int64Array, Int64Array]:
     """mantissa / 10**scale in units of 10**-wanted, rounded down; and whether it was rounded."""
     floor = np.empty(mantissa.size, np.int64)
     between = np.zeros(mantissa.size, np.int64)
@@ -249,8 +289,12 @@ def _scaled(mantissa, scale, wanted):  # type: ignore[no-untyped-def]
         places = wanted - np.int64(scale[i])
         if places >= 0:
             for _ in range(places):
-                # Beyond any decimal(18, s) anyway: stop where 64 bits end.
-                if value > 900_000_000_000_000_000 or value < -900_000_000_000_000_000:
+                # Ten times this is beyond every decimal(18, s): as far off as 64 bits go.
+                if value > 900_000_000_000_000_000:
+                    value = BIGINT_MAX
+                    break
+                if value < -900_000_000_000_000_000:
+                    value = BIGINT_MIN
                     break
                 value *= 10
             floor[i] = value

@@ -1,8 +1,8 @@
-"""One filter of a shape group, as a tree of its own; and LIKE rewritten into what it really asks."""
+"""One filter of a shape group as a tree of its own; and LIKE rewritten into what it asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 
@@ -30,7 +30,7 @@ from crossroads.model.filter import (
 from crossroads.model.like import parse_like
 from crossroads.model.literals import number
 from crossroads.model.shapes import Doubles, Moments, Numbers, ShapeGroup, Slot, Texts
-from crossroads.model.types import DOUBLE, STRING, from_key
+from crossroads.model.types import DOUBLE, STRING, VOID, from_key
 
 
 def instantiate(group: ShapeGroup, row: int) -> Filter:
@@ -43,6 +43,8 @@ def instantiate(group: ShapeGroup, row: int) -> Filter:
 
     def operand(found: Operand) -> Operand:
         inner = found.operand if isinstance(found, Cast) else found
+        if isinstance(inner, Literal) and inner.value is None:
+            return Literal(None, VOID)  # its type is whatever it meets
         return literal(inner) if isinstance(inner, Literal) else inner
 
     def predicate(leaf: Predicate) -> Predicate:
@@ -54,7 +56,7 @@ def instantiate(group: ShapeGroup, row: int) -> Filter:
                 first, *rest = comparable([operand(sought), *map(operand, options)], None)
                 return In(first, tuple(one for one in rest if isinstance(one, Literal)))
             case TextTest(op, left, right):
-                return TextTest(op, left, operand(right))
+                return TextTest(op, left, literal(right) if isinstance(right, Literal) else right)
             case Like(sought, pattern, escape):
                 return Like(sought, literal(pattern), escape)
             case RLike(sought, pattern):
@@ -78,7 +80,7 @@ def _literal(slot: Slot, row: int, negative: bool) -> Literal:
             return Literal(from_key(type_, int(keys[row])), type_)
 
 
-def transform(filter_: Filter, change) -> Filter:  # type: ignore[no-untyped-def]
+def transform(filter_: Filter, change: Callable[[Predicate], Filter]) -> Filter:
     """The same tree with every predicate changed."""
     match filter_:
         case And(parts):
@@ -88,8 +90,7 @@ def transform(filter_: Filter, change) -> Filter:  # type: ignore[no-untyped-def
         case Not(part):
             return Not(transform(part, change))
         case _:
-            changed: Filter = change(filter_)
-            return changed
+            return change(filter_)
 
 
 # -- LIKE ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from crossroads.errors import FilterError
 from crossroads.model.filter import Literal
@@ -25,12 +25,17 @@ from crossroads.model.types import (
 _NUMBER = re.compile(
     r"([0-9]+\.?[0-9]*|\.[0-9]+)(E[+-]?[0-9]+)?(BD|[DF])?|([0-9]+)([LSY])", re.IGNORECASE
 )
+NUMBER_LENGTH_MAX = 400  # characters: the longest double written out, and some zeros
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def number(text: str, *, negative: bool = False, position: int | None = None) -> Literal:
     """`12` int, `3000000000` bigint, `1.50` decimal(3,2), `1e3` double; suffixes L, D and BD."""
+    if len(text) > NUMBER_LENGTH_MAX:
+        raise FilterError(
+            f"a number of {len(text)} characters, over {NUMBER_LENGTH_MAX}", position=position
+        )
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise FilterError(f"{text!r} is not a number", position=position)
@@ -44,12 +49,16 @@ def number(text: str, *, negative: bool = False, position: int | None = None) ->
         )
     sign = "-" if negative else ""
     if suffix == "D" or (exponent and suffix != "BD"):
-        value = float(sign + digits + (exponent or ""))
-        if math.isinf(value):
+        double = float(sign + digits + (exponent or ""))
+        if math.isinf(double):
             raise FilterError(f"{text!r} does not fit a double", position=position)
-        return Literal(value, DOUBLE)
+        return Literal(double, DOUBLE)
     if suffix == "BD" or "." in digits:
-        return _decimal(Decimal(sign + digits + (exponent or "")), text, position)
+        try:
+            value = Decimal(sign + digits + (exponent or ""))
+        except InvalidOperation as error:  # an exponent beyond all bounds
+            raise FilterError(f"{text!r} is not a number", position=position) from error
+        return _decimal(value, text, position)
     whole = int(sign + digits)
     if suffix != "L" and INT_MIN <= whole <= INT_MAX:
         return Literal(whole, INT)
@@ -62,17 +71,20 @@ def number(text: str, *, negative: bool = False, position: int | None = None) ->
 
 def _decimal(value: Decimal, text: str, position: int | None) -> Literal:
     """Spark's type of a decimal literal: as many digits as were written, leading zeros aside."""
+    too_long = FilterError(
+        f"{text!r} has more than {DECIMAL_PRECISION_MAX} digits", position=position
+    )
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
+    if value.adjusted() >= DECIMAL_PRECISION_MAX:  # before 1e999999999BD is written out
+        raise too_long
     if exponent > 0:  # 12e3BD has no negative scale in SQL
         value, exponent = Decimal(int(value)), 0
         digits = value.as_tuple().digits
     significant = len("".join(map(str, digits)).lstrip("0"))
     precision = max(significant, -exponent, 1)
     if precision > DECIMAL_PRECISION_MAX:
-        raise FilterError(
-            f"{text!r} has more than {DECIMAL_PRECISION_MAX} digits", position=position
-        )
+        raise too_long
     return Literal(value, decimal_type(precision, -exponent))
 
 

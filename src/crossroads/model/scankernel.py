@@ -8,8 +8,22 @@ believed, because a hash alone could be made to collide on purpose.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
+
+F = TypeVar("F", bound=Callable[..., Any])
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+
+def compiled(function: F) -> F:
+    """njit with our settings, keeping the type of the function for the type checker."""
+    return cast(F, njit(cache=True, nogil=True)(function))
+
 
 NUMBER, TEXT = 1, 2
 DIGITS_MAX = 15  # a whole number of 15 digits is exact as a double, so m / 10**s rounds correctly
@@ -18,13 +32,26 @@ _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
 
 
-@njit(cache=True)
+@compiled
 def _is_name(char: int) -> bool:
     return (97 <= char <= 122) or (65 <= char <= 90) or char == 95 or (48 <= char <= 57)
 
 
-@njit(cache=True)
-def _text_end(data, at, end):  # type: ignore[no-untyped-def]
+@compiled
+def _name_end(data: Bytes, at: int, end: int) -> int:
+    """Behind the name, plain or in backticks, that begins at `at`; -1 if it is never closed."""
+    stop = at + 1
+    if data[at] != 96:
+        while stop < end and _is_name(data[stop]):
+            stop += 1
+        return stop
+    while stop < end and data[stop] != 96:
+        stop += 1
+    return stop + 1 if stop < end else -1
+
+
+@compiled
+def _text_end(data: Bytes, at: int, end: int) -> int:
     """Behind the closing quote of the string that opens at `at`; -1 if it is not plain."""
     at += 1
     while at < end and data[at] != 39:
@@ -36,9 +63,9 @@ def _text_end(data, at, end):  # type: ignore[no-untyped-def]
     return at + 1
 
 
-@njit(cache=True)
-def _number_end(data, at, end):  # type: ignore[no-untyped-def]
-    """(behind the number, its digits as one whole number, digits behind the point); -1: not plain."""
+@compiled
+def _number_end(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(behind the number, its digits as one number, how many behind the point); -1: not plain."""
     mantissa, scale, digits, point = 0, 0, 0, False
     while at < end:
         char = data[at]
@@ -61,8 +88,32 @@ def _number_end(data, at, end):  # type: ignore[no-untyped-def]
     return at, mantissa, scale
 
 
-@njit(cache=True)
-def _scan_one(data, start, end, kinds, spans, mantissas, scales, at_literal, keep):  # type: ignore[no-untyped-def]
+@compiled
+def _is_odd(data: Bytes, at: int, end: int) -> bool:
+    """Other quotes, characters beyond ASCII, control characters, comments."""
+    char = data[at]
+    follower = data[at + 1] if at + 1 < end else 0
+    return (
+        char == 34
+        or char >= 128
+        or (char < 32 and char not in (9, 10, 13))
+        or (char == 45 and follower == 45)
+        or (char == 47 and follower == 42)
+    )
+
+
+@compiled
+def _scan_one(
+    data: Bytes,
+    start: int,
+    end: int,
+    kinds: Bytes,
+    spans: Ints,
+    mantissas: Ints,
+    scales: Bytes,
+    at_literal: int,
+    keep: bool,
+) -> tuple[np.uint64, int]:
     """Hash of the shape and number of literals of one text; -1 literals: read it one by one."""
     shape = _FNV_OFFSET
     literals = 0
@@ -84,20 +135,9 @@ def _scan_one(data, start, end, kinds, spans, mantissas, scales, at_literal, kee
             if keep and stop > 0:
                 mantissas[at_literal + literals] = mantissa
                 scales[at_literal + literals] = scale
-        elif _is_name(char):
-            while stop < end and _is_name(data[stop]):
-                stop += 1
-        elif char == 96:
-            while stop < end and data[stop] != 96:
-                stop += 1
-            stop = stop + 1 if stop < end else -1
-        elif (
-            char == 34
-            or char >= 128
-            or (char < 32 and char != 9 and char != 10 and char != 13)
-            or (char == 45 and at + 1 < end and data[at + 1] == 45)
-            or (char == 47 and at + 1 < end and data[at + 1] == 42)
-        ):
+        elif _is_name(char) or char == 96:
+            stop = _name_end(data, at, end)
+        elif _is_odd(data, at, end):
             stop = -1
         if stop < 0:
             return shape, -1
@@ -115,8 +155,10 @@ def _scan_one(data, start, end, kinds, spans, mantissas, scales, at_literal, kee
     return shape, literals
 
 
-@njit(cache=True)
-def scan_texts(data, offsets):  # type: ignore[no-untyped-def]
+@compiled
+def scan_texts(
+    data: Bytes, offsets: Ints
+) -> tuple[npt.NDArray[np.uint64], Ints, Ints, Bytes, Ints, Ints, Bytes]:
     """For all texts: shape hashes, first literal of each (n + 1), and what the literals are."""
     n = offsets.size - 1
     shapes = np.empty(n, np.uint64)
@@ -143,8 +185,10 @@ def scan_texts(data, offsets):  # type: ignore[no-untyped-def]
     return shapes, counts, first, kinds, spans, mantissas, scales
 
 
-@njit(cache=True)
-def same_shape(data, offsets, first, kinds, spans, rows, example):  # type: ignore[no-untyped-def]
+@compiled
+def same_shape(
+    data: Bytes, offsets: Ints, first: Ints, kinds: Bytes, spans: Ints, rows: Ints, example: int
+) -> npt.NDArray[np.bool_]:
     """Which of these rows have, byte for byte, the shape of the example row."""
     same = np.empty(rows.size, np.bool_)
     literals = first[example + 1] - first[example]
@@ -173,8 +217,8 @@ def same_shape(data, offsets, first, kinds, spans, rows, example):  # type: igno
     return same
 
 
-@njit(cache=True)
-def cut_texts(data, starts, ends):  # type: ignore[no-untyped-def]
+@compiled
+def cut_texts(data: Bytes, starts: Ints, ends: Ints) -> tuple[Ints, Bytes]:
     """Offsets and bytes of the given slices, side by side."""
     offsets = np.zeros(starts.size + 1, np.int64)
     for i in range(starts.size):

@@ -31,11 +31,13 @@ from crossroads.model.filter import (
     RLike,
     TextTest,
     Truth,
+    operands,
     predicates,
 )
 from crossroads.model.like import LikePatternError, parse_like
-from crossroads.model.parse import parse
+from crossroads.model.parse import FILTER_LENGTH_MAX, parse
 from crossroads.model.regex import RegexError, check_regex
+from crossroads.model.scan import LiteralKind, scan
 from crossroads.model.scankernel import NUMBER, TEXT, cut_texts, same_shape, scan_texts
 from crossroads.model.schema import Schema
 from crossroads.model.types import DOUBLE, Kind, Type, to_key
@@ -44,6 +46,7 @@ from crossroads.model.values import canonical
 Ints = npt.NDArray[np.int64]
 
 GROUP_ROWS_MIN = 4  # fewer filters of one shape are not worth columns
+TEMPLATE_TRIES = 16  # rows parsed in search of a good one, before a shape is taken to be wrong
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def read_filters(texts: pa.Array | pa.ChunkedArray, schema: Schema) -> FilterTab
     column = _contiguous(texts)
     data, offsets = _buffers(column)
     shapes, counts, first, kinds, spans, mantissas, scales = scan_texts(data, offsets)
-    plain = counts >= 0
+    plain = (counts >= 0) & (np.diff(offsets) <= FILTER_LENGTH_MAX)
     if column.null_count:
         plain &= ~np.asarray(column.is_null())
     table = _Builder(schema, column)
@@ -130,7 +133,7 @@ def read_filters(texts: pa.Array | pa.ChunkedArray, schema: Schema) -> FilterTab
         while rows.size:
             # Of one hash, and (but for a collision) of one shape.
             same = same_shape(data, offsets, first, kinds, spans, rows, rows[0])
-            chosen, rows = rows[same], rows[~same]  # noqa: PLW2901
+            chosen, rows = rows[same], rows[~same]
             literals = [
                 _slot(data, first[chosen] + k, kinds, spans, mantissas, scales)
                 for k in range(first[chosen[0] + 1] - first[chosen[0]])
@@ -192,21 +195,32 @@ class _Builder:
                 self.errors[row] = error
 
     def shape(self, rows: Ints, literals: list[Slot]) -> None:
-        try:
-            template = parse(self.texts[int(rows[0])].as_py(), self.schema)
-        except FilterError:
+        found = self.template(rows) if rows.size >= GROUP_ROWS_MIN else None
+        if found is None:
             self.one_by_one(rows)  # each with its own error, or right after all
             return
+        template, example = found
         group = ShapeGroup(template, rows, tuple(literals))
         leaves = list(predicates(template))
-        if rows.size < GROUP_ROWS_MIN or not all(_columnar(leaf, group) for leaf in leaves):
+        if not all(_columnar(leaf, group) for leaf in leaves):
             self.one_by_one(rows)
             return
-        good, slots = _converted(group, leaves)
+        written = scan(self.texts[int(rows[example])].as_py()).literals
+        good, slots = _converted(group, leaves, [literal.kind for literal in written])
+        good &= _alike_elsewhere(group, leaves, example)
         self.one_by_one(rows[~good])
         chosen = np.flatnonzero(good)
         if chosen.size:
             self.groups.append(ShapeGroup(template, rows, slots).take(chosen))
+
+    def template(self, rows: Ints) -> tuple[Filter, int] | None:
+        """The tree of the first row that has one, and its place."""
+        for at, row in enumerate(rows[:TEMPLATE_TRIES].tolist()):
+            try:
+                return parse(self.texts[row].as_py(), self.schema), at
+            except FilterError:
+                continue
+        return None
 
 
 def _contiguous(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -308,18 +322,50 @@ def _pairs_up(operand: Operand, literal: Literal, group: ShapeGroup) -> bool:
             return attr.type == type_
 
 
+def _alike_elsewhere(
+    group: ShapeGroup, leaves: list[Predicate], example: int
+) -> npt.NDArray[np.bool_]:
+    """Which rows agree with the example in the literals that are not in its tree.
+
+    The tree holds what such a literal meant in the example: the character of an ESCAPE.
+    """
+    named = {literal.source[0] for leaf in leaves for literal in _literals(leaf) if literal.source}
+    alike = np.ones(group.rows.size, np.bool_)
+    for number, slot in enumerate(group.slots):
+        if number in named:
+            continue
+        match slot:
+            case Numbers(mantissa, scale):
+                alike &= (mantissa == mantissa[example]) & (scale == scale[example])
+            case Texts(values):
+                alike &= np.asarray(pc.equal(values, values[example]))
+    return alike
+
+
+def _literals(leaf: Predicate) -> Iterator[Literal]:
+    sides: tuple[Operand, ...] = operands(leaf)
+    match leaf:
+        case In(_, options):
+            sides += options
+        case Like(_, pattern, _) | RLike(_, pattern):
+            sides += (pattern,)
+    return (side for side in sides if isinstance(side, Literal))
+
+
 def _converted(
-    group: ShapeGroup, leaves: list[Predicate]
+    group: ShapeGroup, leaves: list[Predicate], written: list[LiteralKind]
 ) -> tuple[npt.NDArray[np.bool_], tuple[Slot, ...]]:
     """Texts that stand for moments are read, patterns are checked; rows that fail are not good."""
     good = np.ones(group.rows.size, np.bool_)
     slots = list(group.slots)
     for leaf in leaves:
-        for literal, type_ in _moment_literals(leaf):
-            assert literal.source is not None
-            slot = slots[literal.source[0]]
+        for literal in _literals(leaf):
+            if not (literal.source and literal.type.is_time):
+                continue
+            number = literal.source[0]
+            slot = slots[number]
             if isinstance(slot, Texts):
-                slots[literal.source[0]], fine = _moments(slot, type_)
+                slots[number], fine = _moments(slot, literal.type, written[number])
                 good &= fine
         if isinstance(leaf, TextTest) and isinstance(leaf.right, Literal) and leaf.right.source:
             sought = slots[leaf.right.source[0]]
@@ -334,25 +380,17 @@ def _converted(
     return good, tuple(slots)
 
 
-def _moment_literals(leaf: Predicate) -> Iterator[tuple[Literal, Type]]:
-    literals: tuple[Operand, ...] = ()
-    match leaf:
-        case Compare(_, left, right):
-            literals = (left, right)
-        case In(_, options):
-            literals = options
-    for literal in literals:
-        if isinstance(literal, Literal) and literal.source and literal.type.is_time:
-            yield literal, literal.type
-
-
-def _moments(slot: Texts, type_: Type) -> tuple[Moments, npt.NDArray[np.bool_]]:
+def _moments(
+    slot: Texts, type_: Type, written: LiteralKind
+) -> tuple[Moments, npt.NDArray[np.bool_]]:
+    """Texts read as moments of that type; `DATE '…'` is a date first, whatever it meets."""
+    first = type_ if written is LiteralKind.STRING else Type(Kind(written))
     encoded = slot.values.dictionary_encode()
     keys = np.zeros(len(encoded.dictionary), np.int64)
     fine = np.ones(len(encoded.dictionary), np.bool_)
     for at, text in enumerate(encoded.dictionary.to_pylist()):
         try:
-            keys[at] = to_key(type_, canonical(type_, text))
+            keys[at] = to_key(type_, canonical(type_, canonical(first, text)))
         except ValueError:
             fine[at] = False
     index = encoded.indices.to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
 """Filters as plain lists and strings (JSON-ready), and back: for index files and messages.
 
-A node is `[name of its class, field, field, …]`. Reading builds only the classes below, so a strange
-file can at worst give a strange filter.
+A node is `[name of its class, field, field, …]`. Reading builds only the classes below, so a
+strange file can at worst give a strange filter.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _node(wire: Any) -> Any:
         type_ = _type(parts[0])
         source = (int(parts[2][0]), bool(parts[2][1])) if parts[2] else None
         return Literal(_value(type_, parts[1]), type_, source)
-    kind = _NODES[name]
+    kind: Any = _NODES[name]
     if kind in (And, Or):
         return kind(tuple(_node(part) for part in parts[0]))
     if kind is In:

@@ -41,6 +41,9 @@ from crossroads.model.filter import (
 )
 from crossroads.model.types import DOUBLE, VOID, Kind, Type, Value, to_key
 
+EVENT_ROW = "_event_row"  # which event a pair is about: bigint
+ORDINAL = "_ordinal"  # which subscription: its place in the table, int
+
 SECONDS_PER_DAY = 86_400
 
 _COMPARE: dict[Comparison, Callable[[Column, Column], Column]] = {

@@ -8,10 +8,11 @@ change; everything else is refused by name, before any Spark job runs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
@@ -199,6 +200,26 @@ def _as_utc(column: Column) -> Column:
         F.extract(F.lit("SECOND"), column),
         F.lit("UTC"),
     )
+
+
+# -- batches through Python ----------------------------------------------------------------------
+
+_Batches = Iterable[pa.RecordBatch]
+
+
+def map_batches(
+    frame: DataFrame,
+    function: Callable[[_Batches], Iterator[pa.RecordBatch]],
+    schema: T.StructType,
+) -> DataFrame:
+    """`mapInArrow`, also for columns whose names have dots: Spark takes those for fields."""
+    names = frame.columns
+    plain = frame.select(*(F.col(quoted(name)).alias(f"_{at}") for at, name in enumerate(names)))
+
+    def named(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        return function(batch.rename_columns(names) for batch in batches)
+
+    return plain.mapInArrow(named, schema)
 
 
 # -- which events are valid --------------------------------------------------------------------

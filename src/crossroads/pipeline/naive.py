@@ -17,12 +17,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from crossroads.model.filter import Filter, Literal, RLike
 from crossroads.model.shapes import FilterTable
-from crossroads.pipeline.columns import Conditions, literal_column, quoted
+from crossroads.pipeline.columns import EVENT_ROW, ORDINAL, Conditions, literal_column, quoted
 from crossroads.pipeline.parameters import Parametrised, parametrise
 from crossroads.pipeline.regexhits import RegexHits
 
-EVENT_ROW = "_event_row"
-ORDINAL = "_ordinal"
 FILTERS_PER_PASS = (
     256  # asked in one pass: a larger expression takes Spark longer to plan than to run
 )

@@ -36,6 +36,7 @@ from crossroads.model.filter import (
 )
 from crossroads.model.instantiate import instantiate, split_likes
 from crossroads.model.intervals import all_values
+from crossroads.model.like import parse_like
 from crossroads.model.normal import BOXES_MAX, Check, Cover, cover
 from crossroads.model.shapes import FilterTable, ShapeGroup
 from crossroads.model.types import Type, key_bounds
@@ -100,7 +101,7 @@ def remarks_on(table: FilterTable, examined_max: int = EXAMINED_MAX) -> Remarks:
         for part in split_likes(group):
             pending += _judge_group(remarks, part)
     if table.singles:
-        rows = np.fromiter(table.singles, np.int64)
+        rows = np.sort(np.fromiter(table.singles, np.int64))  # a sample is spread over the file
         single = partial(_single, table, rows)
         pending.append(_Pending(rows, single, _BY_COVER | _BY_CONSTANT))
     _examine(remarks, table, pending, examined_max)
@@ -161,7 +162,9 @@ def empty_rows(one: Alternative, size: int) -> Bools:
     return empty
 
 
-def _bounds_of(type_: Type) -> tuple[Bound, Bound | None]:
+def _bounds_of(type_: Type) -> tuple[Bound | None, Bound | None]:
+    if type_.wide:
+        return None, None  # only NULL tests come by column, and they have no bounds
     low, high = key_bounds(type_)
     if isinstance(low, bytes):
         return Bound(pa.scalar(low, pa.large_binary())), None
@@ -301,8 +304,12 @@ def slow_text(check: Check) -> str:
     said = readable(check.predicate)
     shown = said if check.wanted else f"NOT ({said})"
     match check.predicate:
-        case Like() if check.wanted:
+        case Like(operand, pattern, escape) if check.wanted:
+            piece = parse_like(str(pattern.value), escape).contains
             why = "a pattern with wildcards at both ends cannot be looked up"
+            if piece:
+                wanted = TextTest("contains", operand, Literal(piece, pattern.type))
+                return f"{shown}: {why}; write {readable(wanted)} instead"
             return f"{shown}: {why}; add contains() of its longest piece, or {_NARROW_IT}"
         case TextTest() | Like() | RLike() if not check.wanted:
             why = "what a text does not contain cannot be looked up"

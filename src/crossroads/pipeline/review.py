@@ -37,6 +37,7 @@ BROKEN, DUPLICATE, REFUSED = "broken row", "duplicate id", "filter refused"
 SAMPLE_EVENTS_MAX = 20_000  # of the events to try the filters on; more would not change the picture
 SAMPLE_BATCH = 4_096  # events at a time: a million filters may give thousands of matches for each
 BROAD_SHARE = 0.5  # of the sample; a subscription that takes more is rarely meant
+BROAD_EVENTS_MIN = 100  # in a smaller sample half of the events says little
 BUSIEST = 5  # subscriptions named as the busiest of the sample
 OTHER_LINES = 3  # places named of the rows that have the same id
 
@@ -241,6 +242,8 @@ class _Reviewer:
             busiest=[(ids[row].as_py(), int(hits[row])) for row in busiest.tolist() if hits[row]],
             warnings=warnings_of(splits),
         )
+        if events < BROAD_EVENTS_MIN:
+            return
         broad = np.flatnonzero(good & (hits > BROAD_SHARE * events))
         self.warn(
             Oddity.BROAD,

@@ -1,0 +1,191 @@
+"""Plan `indexed`: events stream through Python workers that hold the compiled index in memory.
+
+Spark reads and writes; each worker process opens the index file once, by memory map, so that all
+workers of a host share its pages. Where the executors do not see our files, the file is shipped
+to them first. Arrow batches in, Arrow batches of bounded size out.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark import SparkFiles
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 (Spark's own habit)
+
+from crossroads.errors import UsageError
+from crossroads.indexfile import OpenedIndex, cached_index
+from crossroads.matching.index import Matches
+from crossroads.model.identity import event_ids
+from crossroads.model.schema import Schema
+from crossroads.pipeline.columns import EVENT_ROW, ORDINAL
+from crossroads.pipeline.frames import map_batches, spark_fields
+from crossroads.pipeline.session import is_local
+
+NOTIFICATION = ("event_id", "subscription_id", "subscriber")
+
+PAIRS_PER_BATCH = 1 << 18  # rows of an output batch: a few MB of ordinals, some ten MB of text
+PAIRS_PER_STEP = 4 << 20  # matches held at a time; events are matched in steps of about so many
+EVENTS_FIRST_STEP = 256  # how dense the answer is, is known only after the first step
+
+PAIRS_SCHEMA = T.StructType(
+    [T.StructField(EVENT_ROW, T.LongType()), T.StructField(ORDINAL, T.IntegerType())]
+)
+_PAIRS_ARROW = pa.schema([(EVENT_ROW, pa.int64()), (ORDINAL, pa.int32())])
+
+_Batches = Iterable[pa.RecordBatch]
+
+
+def indexed_pairs(
+    events: DataFrame, index_file: str | Path, *, distribute: bool | None = None
+) -> DataFrame:
+    """Every pair that matches, once: `_event_row` (bigint) of the event and `_ordinal` (int).
+
+    `events` has `_event_row` and the attributes of the index's schema as flat columns. With
+    `distribute` the file is shipped to the executors; by default, when the master is not local.
+    """
+    place = _place(events.sparkSession, Path(index_file), distribute)
+
+    def match(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        opened = place.open()
+        for batch in batches:
+            for rows, matches in _steps(opened, batch):
+                numbers = rows.column(EVENT_ROW)
+                for at, ordinals in _chunks(matches):
+                    columns = [numbers.take(at), ordinals]
+                    yield pa.RecordBatch.from_arrays(columns, schema=_PAIRS_ARROW)
+
+    return map_batches(events, match, PAIRS_SCHEMA)
+
+
+def indexed_notifications(
+    events: DataFrame,
+    index_file: str | Path,
+    schema: Schema,
+    *,
+    include: Sequence[str] = (),
+    distribute: bool | None = None,
+) -> DataFrame:
+    """`event_id, subscription_id, subscriber` and the included attributes, a row per match.
+
+    `events` has the attributes of the schema, which must be the index's, as flat columns.
+    """
+    place = _place(events.sparkSession, Path(index_file), distribute)
+    included = [schema.attribute(name) for name in include]
+    texts = [(name, pa.string()) for name in NOTIFICATION]
+    arrow = pa.schema([*texts, *((each.name, each.type.arrow) for each in included)])
+
+    def match(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        opened = place.open()
+        for batch in batches:
+            for rows, matches in _steps(opened, batch):
+                if not matches.ordinals.size:
+                    continue
+                ids = event_ids(schema, rows)
+                for at, ordinals in _chunks(matches):
+                    columns = [
+                        ids.take(at),
+                        opened.ids.take(ordinals),
+                        opened.subscribers.take(ordinals),
+                        *(rows.column(each.name).take(at) for each in included),
+                    ]
+                    cast = [
+                        column.cast(field.type)
+                        for column, field in zip(columns, arrow, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(cast, schema=arrow)
+
+    return map_batches(events, match, notification_schema(schema, include))
+
+
+def notification_schema(schema: Schema, include: Sequence[str]) -> T.StructType:
+    texts = [T.StructField(name, T.StringType()) for name in NOTIFICATION]
+    return T.StructType([*texts, *spark_fields(schema, include)])
+
+
+# -- in the worker -------------------------------------------------------------------------------
+
+
+def _steps(opened: OpenedIndex, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Matches]]:
+    """The batch in pieces with about PAIRS_PER_STEP matches each."""
+    start, size = 0, EVENTS_FIRST_STEP
+    while start < batch.num_rows:
+        rows = batch.slice(start, size)
+        matches = opened.index.match_batch(rows)
+        yield rows, matches
+        start += rows.num_rows
+        per_event = matches.ordinals.size / rows.num_rows
+        size = max(1, int(PAIRS_PER_STEP / max(per_event, PAIRS_PER_STEP / batch.num_rows)))
+
+
+def _chunks(matches: Matches) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Pairs (row of the event, ordinal) in pieces of bounded size; one event may span several."""
+    for start in range(0, matches.ordinals.size, PAIRS_PER_BATCH):
+        ordinals = matches.ordinals[start : start + PAIRS_PER_BATCH]
+        ends = np.clip(matches.offsets, start, start + ordinals.size)
+        counts = np.diff(ends)
+        rows = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
+        yield pa.array(rows), pa.array(ordinals)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a worker finds the index file; small, and pickled with the task."""
+
+    name: str
+    shipped: bool
+
+    def open(self) -> OpenedIndex:
+        path = SparkFiles.get(self.name) if self.shipped else self.name
+        return cached_index(path, verify=self.shipped)  # ours was whole when we wrote it
+
+
+# -- in the driver -------------------------------------------------------------------------------
+
+
+def _place(spark: SparkSession, index_file: Path, distribute: bool | None) -> _Place:
+    context = spark.sparkContext
+    if distribute is None:
+        distribute = not is_local(context.master or "")
+    if not distribute:
+        return _Place(str(index_file.absolute()), shipped=False)
+    lasting = _lasting(index_file)
+    context.addFile(str(lasting))
+    return _Place(lasting.name, shipped=True)
+
+
+def _lasting(index_file: Path) -> Path:
+    """The same file under a name of its own that stays while this process lives.
+
+    Executors that join later fetch every file that was ever added, and Spark refuses a second file
+    of one name: so the name says which file it is, and the file is not removed with its job.
+    """
+    try:
+        status = index_file.stat()
+    except OSError as error:
+        raise UsageError(f"cannot read the index file {index_file}: {error.strerror}") from error
+    name = f"{index_file.stem}-{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}.cri"
+    lasting = scratch_folder() / name
+    if not lasting.exists():
+        try:
+            os.link(index_file, lasting)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(index_file, lasting)
+    return lasting
+
+
+@cache
+def scratch_folder() -> Path:
+    """A folder for index files of lazy DataFrames; removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="crossroads-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
