@@ -1,7 +1,11 @@
-"""Plan `naive` is the definition, and so is `indexed`; and `naive` is really a nested loop."""
+"""Plan `naive` is the definition, and so is `indexed`; and `naive` is really a nested loop.
+
+CROSSROADS_SPARK_EXAMPLES=100 runs a larger campaign with fresh randomness.
+"""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -30,10 +34,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = 4  # each is a query of many joins: some seconds, nearly all of it planning
+CAMPAIGN = os.environ.get("CROSSROADS_SPARK_EXAMPLES")
+EXAMPLES = int(
+    CAMPAIGN or 4
+)  # each is a query of many joins: some seconds, nearly all of it planning
 RANDOM = settings(
     max_examples=EXAMPLES,
-    derandomize=True,
+    derandomize=CAMPAIGN is None,
     database=None,
     phases=[Phase.generate],  # shrinking would take a query per step; the message names the pair
     suppress_health_check=list(HealthCheck),

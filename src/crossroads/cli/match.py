@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crossroads.cli.console import examples
+
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from crossroads.pipeline.job import MatchRequest
 
 
@@ -36,20 +40,19 @@ class FormatName(StrEnum):
     CSV = "csv"
 
 
-EPILOG = """
-[bold]Examples[/bold]
-
-  crossroads generate stocks --output w
-
-  crossroads match --schema w/schema.toml --subscriptions w/subscriptions.parquet
-  --events w/events.parquet --output out
-
-  crossroads match … --include symbol,close --format jsonl
-
-  crossroads match … --shape compact --per subscriber
-
-The output folder has notifications/, rejected_events/, rejected_subscriptions/ and summary.json.
-"""
+EPILOG = examples(
+    "crossroads generate stocks --output w",
+    "crossroads match --schema w/schema.toml --subscriptions w/subscriptions.parquet "
+    "--events w/events.parquet --output out",
+    "crossroads match … --include symbol,close --format jsonl    [dim]more in each row[/dim]",
+    "crossroads match … --shape lists --per subscriber    [dim]one row per event: whom to tell[/dim]",
+    "crossroads match … --shape compact    [dim]numbers with look-up tables, for dense results"
+    "[/dim]",
+    "The output folder gets notifications/, rejected_events/, rejected_subscriptions/ and "
+    "summary.json; it replaces an earlier output whole, or not at all.",
+    "Exit codes: 0 done, also without a match; 1 nothing usable, or failed; 2 usage; "
+    "3 something was rejected under --strict.",
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -57,18 +60,28 @@ def register(app: typer.Typer) -> None:
 
 
 def match(
-    schema: Annotated[Path, typer.Option("--schema", help="The schema, a TOML file.")],
+    schema: Annotated[Path, typer.Option("--schema", help="The schema of the events (TOML).")],
     subscriptions: Annotated[
         Path,
         typer.Option("--subscriptions", help="File or folder with columns id, subscriber, filter."),
     ],
     events: Annotated[
-        Path, typer.Option("--events", help="File or folder: CSV, JSON lines or Parquet.")
+        Path,
+        typer.Option(
+            "--events", help="File or folder: CSV, JSON lines (also with .gz) or Parquet."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", help="Folder; an earlier one is replaced.")],
-    plan: Annotated[PlanName, typer.Option("--plan", help="How Spark does it.")] = PlanName.AUTO,
+    plan: Annotated[
+        PlanName,
+        typer.Option(
+            "--plan",
+            help="How: direct is fastest on one machine, indexed lets Spark write, naive is the slow reference.",
+        ),
+    ] = PlanName.AUTO,
     shape: Annotated[
-        ShapeName, typer.Option("--shape", help="One row per pair, per event, or ordinals.")
+        ShapeName,
+        typer.Option("--shape", help="A row per pair, a list per event, or pairs of numbers."),
     ] = ShapeName.PAIRS,
     include: Annotated[
         str, typer.Option("--include", help="Attributes to carry along, separated by commas.")
@@ -86,7 +99,11 @@ def match(
         bool, typer.Option("--strict", help="Write nothing and exit 3 if anything is rejected.")
     ] = False,
     keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Match events with a repeated id too.")
+        bool,
+        typer.Option(
+            "--keep-duplicates",
+            help="Match events with a repeated id too, instead of rejecting them.",
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -127,28 +144,35 @@ def run_shown(request: MatchRequest) -> dict[str, Any]:
     from crossroads.pipeline.job import run_match
 
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as drawing:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=32),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+    )
+    # Drawn for people only: a log file has no use for it.
+    shown = {"console": console, "transient": True, "disable": not console.is_terminal}
+    with Progress(*columns, **shown) as drawing:
         return run_match(request, _Drawing(drawing))
 
 
 class _Drawing:
-    """The job's reporter: one line per stage, a bar while events are matched."""
+    """The job's reporter: one line that says the stage, with a bar while events are matched."""
 
-    def __init__(self, drawing: Any) -> None:
+    def __init__(self, drawing: Progress) -> None:
         self.drawing = drawing
-        self.task: Any = None
+        self.line: TaskID = drawing.add_task("starting", total=None, count="")
 
     def stage(self, name: str) -> None:
-        self._finish()
-        self.task = self.drawing.add_task(STAGE_TEXTS.get(name, name), total=None)
+        text = STAGE_TEXTS.get(name, name)
+        self.drawing.update(self.line, description=text, completed=0, total=None, count="")
 
     def progress(self, done: int, total: int) -> None:
-        self.drawing.update(self.task, completed=done, total=total)
-
-    def _finish(self) -> None:
-        if self.task is not None:
-            self.drawing.update(self.task, total=1, completed=1)
+        # A single piece has no progress: the bar then moves to and fro.
+        known = total if total > 1 else None
+        count = f"{done}/{total}" if known else ""
+        self.drawing.update(self.line, completed=done, total=known, count=count)
 
 
 STAGE_TEXTS = {

@@ -22,6 +22,7 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,10 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], content: Mapping[str, 
         temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise IndexFileError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # after the rename there is nothing left to remove
+            temporary.unlink()
     return len(start) + offset
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from crossroads.errors import IndexFileError
@@ -37,8 +38,10 @@ def publish(folder: str | Path, file: str | Path) -> None:
         temporary.replace(folder / MANIFEST)
         sync_folder(folder)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise IndexFileError(f"cannot publish in {folder}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # after the rename there is nothing left to remove
+            temporary.unlink()
 
 
 def current(folder: str | Path) -> Path | None:

@@ -123,12 +123,16 @@ class CheckGroup:
         number = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         pair = number[back_to_pattern] * (len(text.values) + 1) + text.index[events] + 1
         distinct, back = np.unique(pair, return_inverse=True)
+        asked_pattern, value = np.divmod(distinct, len(text.values) + 1)
+        values = text.values.to_pylist()
         holds = np.zeros(distinct.size, np.bool_)
-        for at, one in enumerate(distinct.tolist()):
-            pattern, value = divmod(one, len(text.values) + 1)
-            if value:
-                regex = compile_regex(encoded.dictionary[pattern].as_py().decode())
-                holds[at] = regex.search(text.values[value - 1].as_py()) is not None
+        # Distinct pairs are ordered by pattern: each is looked up once, however many texts it has.
+        for one in np.split(np.arange(distinct.size), np.flatnonzero(np.diff(asked_pattern)) + 1):
+            pattern = encoded.dictionary[int(asked_pattern[one[0]])].as_py().decode()
+            search = compile_regex(pattern).search
+            holds[one] = [
+                at > 0 and search(values[at - 1]) is not None for at in value[one].tolist()
+            ]
         return holds[back]
 
 

@@ -129,9 +129,10 @@ class RankCoder:
         bits = min(_RADIX_BITS_MAX, max(4, int(constants.size - 1).bit_length() + 1))
         spread = int(constants[-1]) - int(constants[0])
         shift = max(0, spread.bit_length() - bits)
-        edges = np.arange((spread >> shift) + 2, dtype=np.uint64) << np.uint64(shift)
+        edges = np.arange((spread >> shift) + 1, dtype=np.uint64) << np.uint64(shift)
         above = constants.view(np.uint64) - np.uint64(int(constants[0]) & (2**64 - 1))
-        table = np.searchsorted(above, edges).astype(np.int32)
+        # The end of the last bucket is behind everything, and may not fit 64 bits.
+        table = np.append(np.searchsorted(above, edges), constants.size).astype(np.int32)
         return cls(constants, table, shift)
 
     @property

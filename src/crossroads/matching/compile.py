@@ -322,14 +322,14 @@ class _SharedChecks:
     def __init__(self, groups: list[CheckGroup]) -> None:
         self._groups = groups
         self._by_checks: dict[frozenset[Check], int] = {}
-        self._by_owner: dict[int, int] = {}  # a residual filter is its subscription's own
+        self._by_residual: dict[int, int] = {}  # by identity: long filters are slow to compare
 
     def of(self, box: SingleBox) -> int:
         if box.residual is not None:
-            if box.owner not in self._by_owner:
-                self._by_owner[box.owner] = len(self._groups)
+            if id(box.residual) not in self._by_residual:
+                self._by_residual[id(box.residual)] = len(self._groups)
                 self._groups.append(CheckGroup(filter=box.residual))
-            return self._by_owner[box.owner]
+            return self._by_residual[id(box.residual)]
         if not box.checks:
             return -1
         if box.checks not in self._by_checks:

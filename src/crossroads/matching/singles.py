@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from crossroads.matching.definition import truth
 from crossroads.model.atoms import Dimension
 from crossroads.model.filter import (
+    And,
     Constant,
     Filter,
+    Not,
     Or,
     Predicate,
     attributes_of,
@@ -28,7 +30,10 @@ from crossroads.model.intervals import Interval, ValueSet
 from crossroads.model.normal import BOXES_MAX, Box, Check, Conjunction, cover
 
 PRODUCT_MAX = 256  # boxes of one conjunction, if several dimensions have several intervals
-LONG_OR_MAX = 4096  # alternatives of a filter that lists them itself; it is as long as its boxes
+# Combining two parts of an AND costs the product of their alternatives, and a long filter does it
+# often: alternatives times predicates stay below this.
+COMBINED_MAX = 2048
+ALTERNATIVES_MIN = 4
 PAIRS_COMPARED_MAX = 4096  # pairs of alternatives tested for overlap; beyond, they may overlap
 
 Sides = dict[Dimension, Interval | None]  # per dimension an interval of keys, or None for NULL
@@ -46,20 +51,42 @@ class SingleBox:
 
 
 def boxes_of(owner: int, filter_: Filter) -> Iterator[SingleBox]:
-    filter_ = folded(filter_)
-    most = BOXES_MAX
-    if isinstance(filter_, Or):
-        most = min(max(BOXES_MAX, len(filter_.parts)), LONG_OR_MAX)
-    found = cover(filter_, most)
-    apart = _apart(found.alternatives)
-    for one in found.alternatives:
-        box, exact = _bounded(one.box)
-        exact = exact and found.exact
-        checks = one.checks if exact else frozenset()
-        residual = None if exact else filter_
-        direct = apart and exact and not checks
-        for sides in _intervals(box):
-            yield SingleBox(owner, sides, checks, residual, direct)
+    parts = _parts_of(folded(filter_))
+    for part, most in parts:
+        found = cover(part, most)
+        apart = len(parts) == 1 and _apart(found.alternatives)
+        for one in found.alternatives:
+            box, exact = _bounded(one.box)
+            exact = exact and found.exact
+            checks = one.checks if exact else frozenset()
+            residual = None if exact else part
+            direct = apart and exact and not checks
+            for sides in _intervals(box):
+                yield SingleBox(owner, sides, checks, residual, direct)
+
+
+def _parts_of(filter_: Filter) -> list[tuple[Filter, int]]:
+    """Filters of which one must hold, and how many alternatives each may have.
+
+    A long OR has as many boxes as it lists, if what it lists is simple; the rest of it by itself.
+    """
+    if not isinstance(filter_, Or) or len(filter_.parts) <= BOXES_MAX:
+        return [(filter_, _most(filter_))]
+    simple = tuple(part for part in filter_.parts if _is_simple(part))
+    found = [(part, _most(part)) for part in filter_.parts if not _is_simple(part)]
+    return [(Or(simple), len(simple)), *found] if simple else found
+
+
+def _most(filter_: Filter) -> int:
+    leaves = sum(1 for _ in predicates(filter_))
+    return min(BOXES_MAX, max(ALTERNATIVES_MIN, COMBINED_MAX // leaves))
+
+
+def _is_simple(part: Filter) -> bool:
+    """One alternative: a predicate, or several that must all hold."""
+    if isinstance(part, And):
+        return all(_is_simple(inner) for inner in part.parts)
+    return not isinstance(part.part if isinstance(part, Not) else part, And | Or | Not)
 
 
 def folded(filter_: Filter) -> Filter:

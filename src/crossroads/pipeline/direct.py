@@ -34,6 +34,7 @@ from crossroads.pipeline.notify import (
 from crossroads.pipeline.output import replacing, write_rejects
 from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
 from crossroads.pipeline.source import Split
+from crossroads.pipeline.steps import match_in_steps
 
 REJECTED_EVENTS = "rejected_events"
 HASHES = "_hashes"  # scratch: removed before the output is committed
@@ -89,11 +90,13 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
             batch = _without(read, skip)
             if not len(batch.ids):
                 continue
-            found = index.match_batch(batch.table)
             ordinals = event_ordinals(split.number, batch.rows)
-            part.write(MatchedEvents(batch.table, batch.ids, ordinals, found))
+            for start, rows, found in match_in_steps(index, batch.table):
+                here = slice(start, start + rows.num_rows)
+                ids = batch.ids.slice(start, rows.num_rows)
+                part.write(MatchedEvents(rows, ids, ordinals[here], found))
+                matched += int(np.count_nonzero(np.diff(found.offsets)))
             events += len(batch.ids)
-            matched += int(np.count_nonzero(np.diff(found.offsets)))
             if not task.keep_duplicates and skip is None:
                 hashes.append(identity_hashes(batch.ids))
     repeated = 0
@@ -130,6 +133,9 @@ def _hash_file(staging: Path, split: int) -> Path:
 
 def run_direct(context: SparkContext, splits: Sequence[Split], task: Task) -> list[Done]:
     """All splits, in parallel; repeated event ids taken out."""
+    if not splits:  # Parquet without a row group: an answer without rows still has columns
+        with Part(Path(task.staging), 0, task.notify, receivers_of(task.index)):
+            return []
     done = {one.split: one for one in _run(context, task, [(split, None) for split in splits])}
     if not task.keep_duplicates:
         repeated = repeated_rows(context, splits, task)

@@ -9,34 +9,34 @@ partition writes its part of it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkFiles, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
 
-from crossroads.indexfile import OpenedIndex, cached_index
-from crossroads.matching.index import Matches
+from crossroads.matching.index import Matches, MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.pipeline.columns import quoted
 from crossroads.pipeline.direct import REPEATED, Done
-from crossroads.pipeline.frames import spark_fields
+from crossroads.pipeline.frames import map_batches, spark_fields
+from crossroads.pipeline.indexed import IndexPlace
 from crossroads.pipeline.notify import MatchedEvents, Notify, Part, Receivers, event_ordinals
 from crossroads.pipeline.output import write_rejects
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.reading import read_split, rejects_of_rows
-from crossroads.pipeline.session import is_local
 from crossroads.pipeline.source import Split
+from crossroads.pipeline.steps import match_in_steps
 
 ID, ROW, ORDINALS = "_event_id", "_event_row", "_ordinals"
 _REJECT = ("_file", "_line", "_raw", "_reason")
 _SPLIT_BITS = 32
+_WRITTEN = T.StructType([T.StructField(name, T.LongType()) for name in ("part", "told", "some")])
 
 
 @dataclass(frozen=True)
@@ -161,52 +161,48 @@ def _by_split(rejects: list[tuple[int, Reject]]) -> dict[int, list[Reject]]:
 # -- notifications -------------------------------------------------------------------------------
 
 
-def index_opener(spark: SparkSession, path: Path) -> Callable[[], OpenedIndex]:
-    """How a worker gets the index: from the same path on this machine, else from a copy that
-    Spark ships to every host once."""
-    if is_local(str(spark.sparkContext.master)):
-        return partial(cached_index, str(path))
-    spark.sparkContext.addFile(str(path))
-    return partial(_shipped, path.name)
-
-
-def _shipped(name: str) -> OpenedIndex:
-    return cached_index(SparkFiles.get(name))
-
-
 def write_notifications(
     events: DataFrame,
     notify: Notify,
-    opened: Callable[[], OpenedIndex],
+    place: IndexPlace,
     staging: Path,
     *,
     matched: bool = False,
 ) -> list[Done]:
     """Each partition writes its part. `matched`: the frame says who, in a column `_ordinals`."""
-    columns = [quoted(name) for name in notify.schema.names] + [ID, ROW]
+    columns = [F.col(quoted(name)) for name in (*notify.schema.names, ID, ROW)]
     given = events.select(*columns, *([ORDINALS] if matched else []))
     folder = str(staging)
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         number = context.partitionId()
-        index = opened()
-        some = told = 0
-        part = Part(Path(folder), number, notify, Receivers(index.ids, index.subscribers))
+        opened = place.open()
+        some = 0
+        part = Part(Path(folder), number, notify, Receivers(opened.ids, opened.subscribers))
         with part:
             for batch in batches:
-                table = pa.Table.from_batches([batch])
-                found = _listed(batch) if matched else index.index.match_batch(table)
-                ordinals = table[ROW].combine_chunks().to_numpy(zero_copy_only=False)
-                ids = table[ID].combine_chunks()
-                part.write(MatchedEvents(table, ids, ordinals, found))
-                some += int(np.count_nonzero(np.diff(found.offsets)))
-        told = part.rows
-        yield pa.record_batch({"part": [number], "told": [told], "some": [some]})
+                for rows, found in _matched(batch, None if matched else opened.index):
+                    table = pa.Table.from_batches([rows])
+                    ordinals = rows.column(ROW).to_numpy(zero_copy_only=False)
+                    part.write(MatchedEvents(table, rows.column(ID), ordinals, found))
+                    some += int(np.count_nonzero(np.diff(found.offsets)))
+        yield pa.record_batch({"part": [number], "told": [part.rows], "some": [some]})
 
-    rows = given.mapInArrow(write, "part bigint, told bigint, some bigint").collect()
+    rows = map_batches(given, write, _WRITTEN).collect()
     return [Done(row.part, 0, 0, 0, row.told, row.some) for row in rows]
+
+
+def _matched(
+    batch: pa.RecordBatch, index: MatchIndex | None
+) -> Iterator[tuple[pa.RecordBatch, Matches]]:
+    """Events and their matches; without an index, those that the batch lists."""
+    if index is None:
+        yield batch, _listed(batch)
+        return
+    for _, rows, found in match_in_steps(index, batch):
+        yield rows, found
 
 
 def _listed(batch: pa.RecordBatch) -> Matches:

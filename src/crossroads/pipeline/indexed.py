@@ -30,12 +30,11 @@ from crossroads.model.schema import Schema
 from crossroads.pipeline.columns import EVENT_ROW, ORDINAL
 from crossroads.pipeline.frames import map_batches, spark_fields
 from crossroads.pipeline.session import is_local
+from crossroads.pipeline.steps import match_in_steps
 
 NOTIFICATION = ("event_id", "subscription_id", "subscriber")
 
 PAIRS_PER_BATCH = 1 << 18  # rows of an output batch: a few MB of ordinals, some ten MB of text
-PAIRS_PER_STEP = 4 << 20  # matches held at a time; events are matched in steps of about so many
-EVENTS_FIRST_STEP = 256  # how dense the answer is, is known only after the first step
 
 PAIRS_SCHEMA = T.StructType(
     [T.StructField(EVENT_ROW, T.LongType()), T.StructField(ORDINAL, T.IntegerType())]
@@ -53,12 +52,12 @@ def indexed_pairs(
     `events` has `_event_row` and the attributes of the index's schema as flat columns. With
     `distribute` the file is shipped to the executors; by default, when the master is not local.
     """
-    place = _place(events.sparkSession, Path(index_file), distribute)
+    place = place_index(events.sparkSession, Path(index_file), distribute)
 
     def match(batches: _Batches) -> Iterator[pa.RecordBatch]:
         opened = place.open()
         for batch in batches:
-            for rows, matches in _steps(opened, batch):
+            for _, rows, matches in match_in_steps(opened.index, batch):
                 numbers = rows.column(EVENT_ROW)
                 for at, ordinals in _chunks(matches):
                     columns = [numbers.take(at), ordinals]
@@ -79,7 +78,7 @@ def indexed_notifications(
 
     `events` has the attributes of the schema, which must be the index's, as flat columns.
     """
-    place = _place(events.sparkSession, Path(index_file), distribute)
+    place = place_index(events.sparkSession, Path(index_file), distribute)
     included = [schema.attribute(name) for name in include]
     texts = [(name, pa.string()) for name in NOTIFICATION]
     arrow = pa.schema([*texts, *((each.name, each.type.arrow) for each in included)])
@@ -87,7 +86,7 @@ def indexed_notifications(
     def match(batches: _Batches) -> Iterator[pa.RecordBatch]:
         opened = place.open()
         for batch in batches:
-            for rows, matches in _steps(opened, batch):
+            for _, rows, matches in match_in_steps(opened.index, batch):
                 if not matches.ordinals.size:
                     continue
                 ids = event_ids(schema, rows)
@@ -115,18 +114,6 @@ def notification_schema(schema: Schema, include: Sequence[str]) -> T.StructType:
 # -- in the worker -------------------------------------------------------------------------------
 
 
-def _steps(opened: OpenedIndex, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Matches]]:
-    """The batch in pieces with about PAIRS_PER_STEP matches each."""
-    start, size = 0, EVENTS_FIRST_STEP
-    while start < batch.num_rows:
-        rows = batch.slice(start, size)
-        matches = opened.index.match_batch(rows)
-        yield rows, matches
-        start += rows.num_rows
-        per_event = matches.ordinals.size / rows.num_rows
-        size = max(1, int(PAIRS_PER_STEP / max(per_event, PAIRS_PER_STEP / batch.num_rows)))
-
-
 def _chunks(matches: Matches) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Pairs (row of the event, ordinal) in pieces of bounded size; one event may span several."""
     for start in range(0, matches.ordinals.size, PAIRS_PER_BATCH):
@@ -138,7 +125,7 @@ def _chunks(matches: Matches) -> Iterator[tuple[pa.Array, pa.Array]]:
 
 
 @dataclass(frozen=True)
-class _Place:
+class IndexPlace:
     """Where a worker finds the index file; small, and pickled with the task."""
 
     name: str
@@ -152,15 +139,18 @@ class _Place:
 # -- in the driver -------------------------------------------------------------------------------
 
 
-def _place(spark: SparkSession, index_file: Path, distribute: bool | None) -> _Place:
+def place_index(
+    spark: SparkSession, index_file: Path, distribute: bool | None = None
+) -> IndexPlace:
+    """On this machine the file itself, elsewhere a copy that Spark ships to every host once."""
     context = spark.sparkContext
     if distribute is None:
         distribute = not is_local(context.master or "")
     if not distribute:
-        return _Place(str(index_file.absolute()), shipped=False)
+        return IndexPlace(str(index_file.absolute()), shipped=False)
     lasting = _lasting(index_file)
     context.addFile(str(lasting))
-    return _Place(lasting.name, shipped=True)
+    return IndexPlace(lasting.name, shipped=True)
 
 
 def _lasting(index_file: Path) -> Path:

@@ -27,6 +27,7 @@ from crossroads.indexfile import save_index
 from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
+from crossroads.pipeline.failures import plainly
 from crossroads.pipeline.machine import usable_cores
 from crossroads.pipeline.notify import Format, Notify, Per, Shape
 from crossroads.pipeline.output import OutputFolder, write_rejects, write_summary
@@ -127,7 +128,9 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
     reporter = reporter or Silent()
     schema = read_schema(request.schema)
     notify = _notify(request, schema)
-    with OutputFolder(request.output) as output, _session(request) as session:
+    for given in (request.subscriptions, request.events):
+        list_files(given)  # what is not there is said at once, before Spark starts
+    with OutputFolder(request.output) as output, _session(request) as session, plainly():
         run = Run(
             request=request,
             schema=schema,
@@ -138,6 +141,8 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
         )
         for name, stage in STAGES:
             reporter.stage(name)
+            if session.done():
+                session.result()  # no Java, too little memory: before the work, not after it
             started = time.perf_counter()
             stage(run)
             run.seconds[name] = round(time.perf_counter() - started, 3)
@@ -169,7 +174,14 @@ def _notify(request: MatchRequest, schema: Schema) -> Notify:
         raise UsageError(f"--include: {error.message}", hint=error.hint) from error
     if len(set(include)) < len(include):
         raise UsageError("--include names an attribute twice")
-    return Notify(schema, request.shape, request.per, request.format, include)
+    notify = Notify(schema, request.shape, request.per, request.format, include)
+    for name in include:
+        if name.casefold() in (*notify.columns, *notify.lookup_columns):
+            raise UsageError(
+                f"--include {name}: the notifications have a column of that name already",
+                hint="leave it out, or rename the attribute in the schema and the events",
+            )
+    return notify
 
 
 @contextmanager

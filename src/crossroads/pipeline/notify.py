@@ -52,6 +52,21 @@ class Notify:
     include: tuple[str, ...] = ()
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the notifications, without what is included."""
+        match self.shape:
+            case "compact":
+                return ("event", self.per)
+            case "lists":
+                return ("event_id", self.receiver + "s")
+        return tuple(dict.fromkeys(("event_id", self.receiver, "subscriber")))
+
+    @property
+    def lookup_columns(self) -> tuple[str, ...]:
+        """Of the table of events beside compact notifications; they include in its stead."""
+        return ("event", "event_id") if self.shape == "compact" else ()
+
+    @property
     def receiver(self) -> str:
         """The column that names who is told."""
         return "subscription_id" if self.per == "subscription" else "subscriber"
@@ -114,9 +129,8 @@ def notification_table(notify: Notify, receivers: Receivers, events: MatchedEven
     if notify.shape == "lists":
         return _lists(notify, receivers, events, told)
     if notify.shape == "compact":
-        receiver = "subscription" if notify.per == "subscription" else "subscriber"
         event = np.repeat(events.ordinals, np.diff(told.offsets))
-        return pa.table({"event": pa.array(event), receiver: pa.array(told.ordinals)})
+        return pa.table({"event": pa.array(event), notify.per: pa.array(told.ordinals)})
     row = told.events
     columns = {"event_id": _coded(row, events.ids)}
     if notify.per == "subscription":
@@ -151,15 +165,16 @@ def _coded(index: Int32Array, values: pa.Array) -> pa.Array:
     """Strings by their place in a dictionary. Each row group stores its dictionary, so few rows
     take only what they use of a large one."""
     if index.size < len(values):
-        used, index = np.unique(index, return_inverse=True)
-        values = values.take(pa.array(used))
+        used, places = np.unique(index, return_inverse=True)
+        index, values = places.astype(np.int32), values.take(pa.array(used))
     return pa.DictionaryArray.from_arrays(pa.array(index, pa.int32()), values)
 
 
 def _spread(column: pa.ChunkedArray, row: Int32Array) -> pa.Array:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_string(whole.type):
-        return _coded(row, whole)
+        # Encoded, not taken for a dictionary as it is: a dictionary in Parquet has no NULL.
+        whole = whole.dictionary_encode()
     return whole.take(pa.array(row))
 
 
@@ -255,27 +270,21 @@ class _TextLines:
         self.receivers = receivers
         self.file = file
         self.json = notify.format == "jsonl"
+        self.included = () if notify.shape == "compact" else notify.include
         self.receiver_pieces = self._receiver_pieces()
         if not self.json:
-            file.write((",".join(self._header()) + "\n").encode())
-
-    def _header(self) -> list[str]:
-        notify = self.notify
-        if notify.shape == "compact":
-            receiver = "subscription" if notify.per == "subscription" else "subscriber"
-            return ["event", receiver]
-        if notify.shape == "lists":
-            return ["event_id", *notify.include, notify.receiver + "s"]
-        subscription = ["subscription_id"] if notify.per == "subscription" else []
-        return ["event_id", *notify.include, *subscription, "subscriber"]
+            header = map(_cell, (*notify.columns, *self.included))
+            file.write((",".join(header) + "\n").encode())
 
     def write(self, events: MatchedEvents) -> int:
         told = self.receivers.told(events.matches, self.notify.per)
         if self.notify.shape == "lists":
             return self._write_lists(events, told)
+        row = pa.array(told.events)
         lines = pc.binary_join_element_wise(
-            self._event_pieces(events).take(pa.array(told.events)),
+            pa.array(self._beginnings(events), pa.string()).take(row),
             self.receiver_pieces.take(pa.array(told.ordinals)),
+            pa.array(self._endings(events), pa.string()).take(row),
             "",
         )
         self._write_lines(lines)
@@ -285,20 +294,26 @@ class _TextLines:
         for start in range(0, len(lines), 1 << 20):
             self.file.write("".join(lines.slice(start, 1 << 20).to_pylist()).encode())
 
-    def _event_pieces(self, events: MatchedEvents) -> pa.Array:
-        if self.notify.shape == "compact":
-            texts = [str(ordinal) for ordinal in events.ordinals.tolist()]
-            return pa.array(['{"event":' + text if self.json else text for text in texts])
-        cells = [events.ids.to_pylist()]
-        cells += [events.table[name].to_pylist() for name in self.notify.include]
-        names = ("event_id", *self.notify.include)
-        return pa.array([self._piece(names, row) for row in zip(*cells, strict=True)], pa.string())
+    def _beginnings(self, events: MatchedEvents) -> list[str]:
+        compact = self.notify.shape == "compact"
+        ids = events.ordinals.tolist() if compact else events.ids.to_pylist()
+        if self.json:
+            return [f'{{"{self.notify.columns[0]}":{_json(one)}' for one in ids]
+        return [_cell(one) for one in ids]
 
-    def _piece(self, names: Sequence[str], values: Sequence[Any]) -> str:
+    def _endings(self, events: MatchedEvents) -> list[str]:
+        end = "}\n" if self.json else "\n"
+        if not self.included:
+            return [end] * len(events.ids)
+        cells = [events.table[name].to_pylist() for name in self.included]
+        return [self._fields(self.included, row) + end for row in zip(*cells, strict=True)]
+
+    def _fields(self, names: Sequence[str], values: Sequence[Any]) -> str:
+        """More fields of a line that has begun."""
         if self.json:
             pairs = zip(names, values, strict=True)
-            return "{" + ",".join(f"{json.dumps(n)}:{_json(v)}" for n, v in pairs)
-        return ",".join(map(_cell, values))
+            return "".join(f",{_json(n)}:{_json(v)}" for n, v in pairs)
+        return "".join("," + _cell(value) for value in values)
 
     def _receiver_pieces(self) -> pa.Array:
         receivers, notify = self.receivers, self.notify
@@ -306,36 +321,31 @@ class _TextLines:
         if notify.shape == "compact":
             size = len(receivers.ids) if by_subscription else len(receivers.subscribers)
             name = "subscription" if by_subscription else "subscriber"
-            pieces = [f',"{name}":{at}}}\n' if self.json else f",{at}\n" for at in range(size)]
+            pieces = [self._fields((name,), (at,)) for at in range(size)]
             return pa.array(pieces, pa.string())
         names = receivers.subscribers.to_pylist()
         if notify.shape == "lists":
             names = receivers.ids.to_pylist() if by_subscription else names
             return pa.array([_json(name) if self.json else name for name in names], pa.string())
         if not by_subscription:
-            return pa.array([self._end(("subscriber",), (name,)) for name in names], pa.string())
+            return pa.array([self._fields(("subscriber",), (name,)) for name in names], pa.string())
         whose = receivers.subscribers.take(pa.array(receivers.subscriber_of)).to_pylist()
         rows = zip(receivers.ids.to_pylist(), whose, strict=True)
-        ends = [self._end(("subscription_id", "subscriber"), row) for row in rows]
-        return pa.array(ends, pa.string())
-
-    def _end(self, names: Sequence[str], values: Sequence[Any]) -> str:
-        if self.json:
-            pairs = zip(names, values, strict=True)
-            return "".join(f',"{n}":{_json(v)}' for n, v in pairs) + "}\n"
-        return "," + ",".join(map(_cell, values)) + "\n"
+        pieces = [self._fields(("subscription_id", "subscriber"), row) for row in rows]
+        return pa.array(pieces, pa.string())
 
     def _write_lists(self, events: MatchedEvents, told: Matches) -> int:
-        pieces = self._event_pieces(events).to_pylist()
+        begins, ends = self._beginnings(events), self._endings(events)
         names = self.receiver_pieces
         column = self.notify.receiver + "s"
         lines = []
         for event in np.flatnonzero(np.diff(told.offsets)).tolist():
             listed = names.take(pa.array(told.of(event))).to_pylist()
             if self.json:
-                lines.append(f'{pieces[event]},"{column}":[{",".join(listed)}]}}\n')
+                told_them = f',"{column}":[{",".join(listed)}]'
             else:  # a list within a cell is a JSON list
-                lines.append(f"{pieces[event]},{_cell(json.dumps(listed, ensure_ascii=False))}\n")
+                told_them = "," + _cell(json.dumps(listed, ensure_ascii=False))
+            lines.append(begins[event] + told_them + ends[event])
         self.file.write("".join(lines).encode())
         return len(lines)
 

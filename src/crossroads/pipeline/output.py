@@ -21,6 +21,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -37,6 +38,9 @@ from crossroads.pipeline.raw import Reject
 SUMMARY = "summary.json"
 MARKER = ("made_by", "crossroads")  # in summary.json: this folder is ours to replace
 FORMATS = ("parquet", "jsonl", "csv")
+# Together half a minute: a Spark whose driver is gone ends within seconds.
+REMOVE_ATTEMPTS = 60
+REMOVE_PAUSE_SECONDS = 0.5
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -132,7 +136,7 @@ class OutputFolder:
             beside.pop().rename(self.path)
         staged = self.path.parent.glob(f".{_literal(self.path.name)}.staging-*")
         for leftover in [*beside, *staged]:
-            shutil.rmtree(leftover)
+            _remove(leftover)
 
     def _refuse_foreign(self) -> None:
         if not self.path.exists():
@@ -198,6 +202,17 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def _remove(leftover: Path) -> None:
+    """Workers of a killed run may write for a moment longer than it holds the lock."""
+    for _ in range(REMOVE_ATTEMPTS):
+        with contextlib.suppress(OSError):
+            shutil.rmtree(leftover)
+        if not leftover.exists():
+            return
+        time.sleep(REMOVE_PAUSE_SECONDS)
+    shutil.rmtree(leftover)
+
+
 def _literal(name: str) -> str:
     """For a glob: the name itself, whatever characters it has."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
@@ -216,7 +231,9 @@ def _cannot(verb: str, path: Path, error: OSError) -> OutputError:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that appears whole under its name, or not at all; a second one replaces it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    # The folder itself, not those above it: a worker whose run was killed and cleaned up must not
+    # bring its staging folder back.
+    path.parent.mkdir(exist_ok=True)
     # hidden, so that nobody reads it, and unlike that of another attempt at the same part
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

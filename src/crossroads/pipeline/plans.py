@@ -11,10 +11,10 @@ from crossroads.pipeline.direct import Done, Task, run_direct
 from crossroads.pipeline.eventframe import (
     ORDINALS,
     ROW,
-    index_opener,
     read_events,
     write_notifications,
 )
+from crossroads.pipeline.indexed import place_index
 from crossroads.pipeline.naive import naive_pairs
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def _on_frames(run: Run, *, naive: bool) -> list[Done]:
         nobody = F.array().cast("array<int>")
         events = events.join(lists, ROW, "left")
         events = events.withColumn(ORDINALS, F.coalesce(F.col(ORDINALS), nobody))
-    opened = index_opener(run.spark, run.index)
-    told = write_notifications(events, run.notify, opened, staging, matched=naive)
+    place = place_index(run.spark, run.index)
+    told = write_notifications(events, run.notify, place, staging, matched=naive)
     return [read.counts, *told]
 
 

@@ -86,7 +86,7 @@ def rejects_of_rows(
     """Rejects for rows that were fine by themselves (repeated ids), with their text read again."""
     wanted = np.array(sorted(rows), dtype=np.int64)
     found: list[Reject] = []
-    for block in raw_blocks(split, schema.id, exact_numbers=False, batch_rows=BATCH_ROWS):
+    for block in raw_blocks(split, schema.names, exact_numbers=False, batch_rows=BATCH_ROWS):
         for row in np.flatnonzero(np.isin(block.rows, wanted)).tolist():
             found.append(Reject(split.path, int(block.lines[row]), block.raw(row), reason))
         if len(found) == len(wanted):

@@ -29,6 +29,7 @@ HEAP_MIN = 512 * MIB  # Spark refuses to start below 450 MiB
 HEAP_MAX = 8192 * MIB  # nothing of ours grows with the heap; more only makes collections longer
 # The rest is for Python workers and for the pages of memory-mapped index files.
 HEAP_SHARE = 0.4
+TASK_ATTEMPTS = 4  # as on a cluster: a worker that is killed costs its task, not the run
 SHUFFLE_PARTITIONS_PER_CORE = 2  # evens out skew; Spark's own 200 are tiny tasks on one machine
 
 _COUNT = r"(?:\*|[1-9]\d*)"
@@ -48,9 +49,9 @@ def spark_session(
 
     `settings` are Spark settings that win over ours.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    existing = _existing_session()
+    if existing is not None:
+        return existing
     master = checked_master(master) if master else default_master()
     java = find_java()
     config = {**session_settings(master, java), **(settings or {})}
@@ -64,9 +65,18 @@ def spark_session(
             raise _start_failure(master, error) from error
 
 
+def _existing_session() -> SparkSession | None:
+    """Of any thread: `getActiveSession` alone knows only its own."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
 def default_master() -> str:
     # Spelled out instead of `local[*]`: the number that `doctor` shows is the one that is used.
-    return f"local[{usable_cores()}]"
+    # A plain `local[N]` gives up when the first task fails.
+    return f"local[{usable_cores()},{TASK_ATTEMPTS}]"
 
 
 def checked_master(master: str) -> str:

@@ -1,0 +1,74 @@
+"""What goes wrong inside Spark, said in one line of ours.
+
+An error of ours that a worker raises arrives at the driver as text, at the end of a trace through
+Python and Java. It is raised again as what it was; anything else keeps its last line. The whole
+trace stays behind it as the cause, for `--debug`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from crossroads import errors
+from crossroads.errors import CrossroadsError, EnvironmentProblem
+
+_RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*): (?P<message>.+)$", re.MULTILINE)
+_TRACE = "Traceback (most recent call last)"
+_WORKER_DIED = ("Python worker exited unexpectedly", "Python worker process terminated")
+_JAVA_DIED = (ConnectionError, EOFError, Py4JNetworkError)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Errors of Spark leave this block as errors of ours."""
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
+        raise explained(error) from error
+
+
+def explained(error: Exception) -> CrossroadsError:
+    text = str(error)
+    if isinstance(error, _JAVA_DIED) or "Answer from Java side is empty" in text:
+        return EnvironmentProblem(
+            "Spark's Java process ended in the middle of the work",
+            hint="it was killed, or the machine ran out of memory; run again",
+        )
+    if any(sign in text for sign in _WORKER_DIED):
+        return EnvironmentProblem(
+            "a Python worker of Spark died again and again",
+            hint="it was killed, or the machine ran out of memory; use fewer cores: --master "
+            "local[1]",
+        )
+    raised = _raised(text)
+    if raised is None:
+        first = (text.strip().splitlines() or [type(error).__name__])[0]
+        return CrossroadsError(f"Spark failed: {first}", hint="--debug shows the whole trace")
+    kind, message = raised
+    ours = getattr(errors, kind.removeprefix("crossroads.errors."), None)
+    if kind.startswith("crossroads.errors.") and isinstance(ours, type):
+        assert issubclass(ours, CrossroadsError)
+        return ours(message)  # its hint is a part of the message already
+    return CrossroadsError(
+        f"a task failed: {kind.rpartition('.')[2]}: {message}",
+        hint="--debug shows the whole trace",
+    )
+
+
+def _raised(text: str) -> tuple[str, str] | None:
+    """Kind and message of the exception under the last Python trace of a text."""
+    _, found, trace = text.rpartition(_TRACE)
+    if not found:
+        return None
+    # The lines of a trace are indented; what was raised is the first line that is not.
+    raised = _RAISED.search(trace)
+    if raised is None:
+        return None
+    # Libraries quote the bytes that they stumbled over.
+    message = "".join(c if c.isprintable() else "?" for c in raised["message"].strip())
+    return raised["kind"], message
