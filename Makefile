@@ -34,7 +34,7 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz check bench bench-quick clean help
+.PHONY: setup demo test test-fuzz check prove bench bench-quick clean help
 
 help:
 	@echo "make setup        install into .venv"
@@ -42,6 +42,7 @@ help:
 	@echo "make test         all tests            (PYTEST_ARGS='-k name -x' to choose)"
 	@echo "make test-fuzz    property tests with many more examples"
 	@echo "make check        style, types, import contracts"
+	@echo "make prove        long proofs on real quotes     (CROSSROADS_QUOTES=FILE names them)"
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
 	@echo "make clean        remove .venv and caches"
 
@@ -101,6 +102,9 @@ check: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+prove: $(STAMP)
+	@$(BIN)/python -m bench.prove
 
 bench: $(BENCH_STAMP)
 	@$(BIN)/python -m bench.run

@@ -130,5 +130,7 @@ def test_typed_columns_are_what_their_texts_are():
         assert instantiate(table.groups[0], row) == parse(f"x >= {low}D AND s = '{name}'", SCHEMA)
     with pytest.raises(UsageError, match="no column"):
         filters_from_columns("x >= :other", columns, SCHEMA)
+    with pytest.raises(UsageError, match="row 1 has an empty text"):
+        filters_from_columns("startswith(s, :p)", pa.table({"p": ["a", "", "b"]}), SCHEMA)
     with pytest.raises(UsageError, match="NULL"):
         filters_from_columns("x >= :low", pa.table({"low": [None, 1.0]}), SCHEMA)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-EPILOG = """
-[bold]Examples[/bold]
+from crossroads.cli.console import examples
 
-  crossroads demo
+if TYPE_CHECKING:
+    from crossroads.model.schema import Schema
 
-  crossroads demo --output somewhere --events 10000 --seed 7
-"""
+EPILOG = examples(
+    "crossroads demo",
+    "crossroads demo --output somewhere --events 10000 --seed 7",
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     output: Annotated[
         Path, typer.Option("--output", help="Folder for the workload and the result.")
-    ] = Path("demo"),
+    ] = Path("crossroads-demo"),
     events: Annotated[int, typer.Option("--events", help="How many quotes.")] = 115_000,
     subscriptions: Annotated[
         int, typer.Option("--subscriptions", help="How many subscriptions.")
@@ -45,8 +47,9 @@ def demo(
         workload = stocks(seed, events, subscriptions)
         written = write_workload(workload, output / "workload", format="parquet", overwrite=True)
     console.print(
-        f"[bold]Stock quotes 1998-2002[/bold], made up with seed {seed}: {events:,} quotes of 100 "
-        f"stocks, {subscriptions:,} subscriptions such as"
+        f"[bold]{events:,} stock quotes[/bold] of 1998-2002, made up with seed {seed}, "
+        f"and [bold]{subscriptions:,} subscriptions[/bold]:",
+        highlight=False,
     )
     for text in workload.subscriptions().slice(0, 3)["filter"].to_pylist():
         console.print(f"  {text}", highlight=False)
@@ -64,22 +67,26 @@ def demo(
     _show_samples(read_schema(written.schema), written.subscriptions, written.events, result)
 
 
-def _show_samples(schema: object, subscriptions: Path, events: Path, result: Path) -> None:
+def _show_samples(schema: Schema, subscriptions: Path, events: Path, result: Path) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    from crossroads.model.schema import Schema
-    from crossroads.pipeline.samples import busiest, sample_notifications
+    from crossroads.pipeline.samples import busiest, filters_of, sample_notifications
 
-    assert isinstance(schema, Schema)
     console = Console()
-    samples = Table("event", "subscriber", "subscription", "because", title="Some notifications")
+    samples = Table("event", "subscriber", "subscription", "because", box=box.SIMPLE_HEAD)
+    samples.title = "Some notifications"
     for one in sample_notifications(result, schema, subscriptions, events):
         samples.add_row(one.event_id, one.subscriber, one.subscription_id, one.reason)
-    busy = Table("subscription", "subscriber", "notifications", title="Busiest subscriptions")
-    for subscription, subscriber, count in busiest(result):
-        busy.add_row(subscription, subscriber, f"{count:,}")
+    busy = Table("subscription", "filter", box=box.SIMPLE_HEAD)
+    busy.title = "Busiest subscriptions"
+    busy.add_column("notifications", justify="right")
+    top = busiest(result)
+    asked = filters_of(subscriptions, [subscription for subscription, _, _ in top])
+    for subscription, _, count in top:
+        busy.add_row(subscription, asked[subscription], f"{count:,}")
     console.print()
-    console.print(samples)
-    console.print(busy)
+    console.print(samples, highlight=False)
+    console.print(busy, highlight=False)
     console.print("Why did one match, or not?  crossroads explain --help", highlight=False)

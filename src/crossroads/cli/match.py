@@ -45,7 +45,7 @@ EPILOG = examples(
     "crossroads match --schema w/schema.toml --subscriptions w/subscriptions.parquet "
     "--events w/events.parquet --output out",
     "crossroads match … --include symbol,close --format jsonl    [dim]more in each row[/dim]",
-    "crossroads match … --shape lists --per subscriber    [dim]one row per event: whom to tell[/dim]",
+    "crossroads match … --shape lists --per subscriber    [dim]per event whom to tell[/dim]",
     "crossroads match … --shape compact    [dim]numbers with look-up tables, for dense results"
     "[/dim]",
     "The output folder gets notifications/, rejected_events/, rejected_subscriptions/ and "
@@ -76,7 +76,7 @@ def match(
         PlanName,
         typer.Option(
             "--plan",
-            help="How: direct is fastest on one machine, indexed lets Spark write, naive is the slow reference.",
+            help="direct: fastest on one machine; indexed: on a cluster; naive: slow reference.",
         ),
     ] = PlanName.AUTO,
     shape: Annotated[
@@ -152,8 +152,8 @@ def run_shown(request: MatchRequest) -> dict[str, Any]:
         TimeElapsedColumn(),
     )
     # Drawn for people only: a log file has no use for it.
-    shown = {"console": console, "transient": True, "disable": not console.is_terminal}
-    with Progress(*columns, **shown) as drawing:
+    unseen = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=unseen) as drawing:
         return run_match(request, _Drawing(drawing))
 
 
@@ -165,14 +165,11 @@ class _Drawing:
         self.line: TaskID = drawing.add_task("starting", total=None, count="")
 
     def stage(self, name: str) -> None:
-        text = STAGE_TEXTS.get(name, name)
-        self.drawing.update(self.line, description=text, completed=0, total=None, count="")
+        self.drawing.update(self.line, description=STAGE_TEXTS.get(name, name), count="")
 
     def progress(self, done: int, total: int) -> None:
-        # A single piece has no progress: the bar then moves to and fro.
-        known = total if total > 1 else None
-        count = f"{done}/{total}" if known else ""
-        self.drawing.update(self.line, completed=done, total=known, count=count)
+        if total > 1:  # a single piece has no progress: the bar goes on moving to and fro
+            self.drawing.update(self.line, completed=done, total=total, count=f"{done}/{total}")
 
 
 STAGE_TEXTS = {

@@ -186,8 +186,8 @@ class MatchIndex:
     ) -> npt.NDArray[np.bool_]:
         groups = self.candidates.groups[found]
         holds = groups < 0
-        order = np.argsort(groups, kind="stable")
-        order = order[np.searchsorted(groups[order], 0) :]
+        order = np.flatnonzero(~holds)
+        order = order[np.argsort(groups[order], kind="stable")]
         for chosen in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
             if chosen.size:
                 group = self.candidates.checks[groups[chosen[0]]]

@@ -32,7 +32,7 @@ from crossroads.model.normal import BOXES_MAX, Box, Check, Conjunction, cover
 PRODUCT_MAX = 256  # boxes of one conjunction, if several dimensions have several intervals
 # Combining two parts of an AND costs the product of their alternatives, and a long filter does it
 # often: alternatives times predicates stay below this.
-COMBINED_MAX = 2048
+COMBINED_MAX = 512
 ALTERNATIVES_MIN = 4
 PAIRS_COMPARED_MAX = 4096  # pairs of alternatives tested for overlap; beyond, they may overlap
 

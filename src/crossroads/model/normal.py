@@ -13,9 +13,21 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from crossroads.model.atoms import Dimension, atom, known, necessary
-from crossroads.model.filter import And, Constant, Filter, Not, Or, Predicate
+from crossroads.model.filter import (
+    And,
+    Attr,
+    Constant,
+    Filter,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    TextTest,
+)
 from crossroads.model.intervals import ValueSet, all_values, value_set
-from crossroads.model.types import Key, successor
+from crossroads.model.like import parse_like
+from crossroads.model.types import STRING, Key, successor
 
 BOXES_MAX = 64  # alternatives of one filter the index keeps apart before it takes hulls
 ABSORBED_MAX = 256  # alternatives compared pair by pair to drop those within another
@@ -129,9 +141,26 @@ def _leaf(predicate: Predicate, wanted: bool) -> list[Conjunction]:
         if not values:
             return []
         return [Conjunction(ANYTHING if values.is_everything else {exact.dimension: values})]
-    checks = frozenset({Check(predicate, wanted)})
     box = _meet(necessary(predicate) if wanted else known(predicate))
-    return [] if box is None else [Conjunction(box, checks)]
+    return [] if box is None else [Conjunction(box, _checks(predicate, wanted))]
+
+
+def _checks(predicate: Predicate, wanted: bool) -> frozenset[Check]:
+    """`LIKE '%x%'` asks what `contains` asks; `LIKE 'a%bc_d'` asks it too, among other things,
+    and what it asks of plain text is what an event can be found by."""
+    match predicate:
+        case Like(Attr() as attr, Literal(str(pattern)), escape):
+            like = parse_like(pattern, escape)
+            if like.contains:
+                return frozenset({Check(_contains(attr, like.contains), wanted)})
+            if wanted and like.literals:
+                longest = max(like.literals, key=lambda text: (len(text), text))
+                return frozenset({Check(predicate, True), Check(_contains(attr, longest), True)})
+    return frozenset({Check(predicate, wanted)})
+
+
+def _contains(attr: Attr, text: str) -> Predicate:
+    return TextTest("contains", attr, Literal(text, STRING))
 
 
 _Found = tuple[list[Conjunction], bool]

@@ -164,8 +164,15 @@ def filters_from_columns(template: str, columns: pa.Table, schema: Schema) -> Fi
     filter_ = parse(text + used, schema)
     rows = np.arange(columns.num_rows, dtype=np.int64)
     group = ShapeGroup(filter_, rows, tuple(slots))
-    if not all(_columnar(predicate, group) for predicate in predicates(filter_)):
+    leaves = list(predicates(filter_))
+    if not all(_columnar(leaf, group) for leaf in leaves):
         raise UsageError(f"{template!r} cannot be used with columns: write filters as text")
+    good, _ = _converted(group, leaves, [LiteralKind.STRING] * len(slots))
+    if not good.all():
+        raise UsageError(
+            f"row {int(np.argmin(good))} has an empty text or a pattern that is refused",
+            hint="write those filters as text",
+        )
     return FilterTable(schema, columns.num_rows, (group,) if rows.size else ())
 
 

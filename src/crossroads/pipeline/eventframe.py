@@ -45,6 +45,11 @@ class Frames:
 
     events: DataFrame
     counts: Done  # without notifications
+    kept: tuple[DataFrame, ...]  # in Spark's memory until `release`
+
+    def release(self) -> None:
+        for frame in self.kept:
+            frame.unpersist()
 
 
 def read_events(
@@ -64,12 +69,16 @@ def read_events(
     ]
     good = everything.where(F.col("_reason").isNull()).drop(*_REJECT)
     repeated: list[tuple[int, Reject]] = []
+    kept = [everything]
     if not keep_duplicates:
-        good, repeated = _each_id_once(good, splits, schema)
+        firsts = _firsts(good).persist()
+        kept.append(firsts)
+        good, repeated = _each_id_once(good, firsts, splits, schema)
     for number, found in _by_split(rejects + repeated).items():
         write_rejects(staging / "rejected_events", found, notify.format, number)
     total = len(rejects) + len(repeated)
-    return Frames(good, Done(-1, good.count(), total, len(repeated), 0, 0))
+    counts = Done(-1, good.count(), total, len(repeated), 0, 0)
+    return Frames(good, counts, tuple(kept))
 
 
 def _everything(spark: SparkSession, splits: Sequence[Split], schema: Schema) -> DataFrame:
@@ -122,17 +131,16 @@ def _table(columns: list[pa.Array], schema: Schema) -> pa.Table:
     return pa.table(columns, names=[*schema.names, ID, ROW, *_REJECT])
 
 
+def _firsts(events: DataFrame) -> DataFrame:
+    """Of each id that occurs several times the first place, in the order of the input."""
+    counted = events.groupBy(ID).agg(F.min(ROW).alias("_first"), F.count("*").alias("_copies"))
+    return counted.where("_copies > 1").drop("_copies")
+
+
 def _each_id_once(
-    events: DataFrame, splits: Sequence[Split], schema: Schema
+    events: DataFrame, firsts: DataFrame, splits: Sequence[Split], schema: Schema
 ) -> tuple[DataFrame, list[tuple[int, Reject]]]:
-    """Keep the first of each id, in the order of the input; the others are rejects."""
-    firsts = (
-        events.groupBy(ID)
-        .agg(F.min(ROW).alias("_first"), F.count("*").alias("_copies"))
-        .where("_copies > 1")
-        .drop("_copies")
-        .persist()
-    )
+    """Keep the first of each id; the others are rejects."""
     again = events.join(F.broadcast(firsts), ID).where(F.col(ROW) != F.col("_first"))
     rows = [int(row[ROW]) for row in again.select(ROW).collect()]
     if not rows:

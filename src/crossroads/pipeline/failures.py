@@ -7,9 +7,11 @@ trace stays behind it as the cause, for `--debug`.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -26,10 +28,19 @@ _JAVA_DIED = (ConnectionError, EOFError, Py4JNetworkError)
 @contextmanager
 def plainly() -> Iterator[None]:
     """Errors of Spark leave this block as errors of ours."""
+    root = logging.getLogger()
+    root.addFilter(_not_py4j)
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
         raise explained(error) from error
+    finally:
+        root.removeFilter(_not_py4j)
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    """When Java is gone py4j logs a trace, to the root logger, besides raising it."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def explained(error: Exception) -> CrossroadsError:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 SPLITS_PER_CORE = 4  # evens out splits that take longer than others
 SPLIT_BYTES_MIN = 1 << 20  # a task costs about 10 ms: smaller pieces are mostly overhead
 FINGERPRINT_BYTES_MAX = 1 << 30  # beyond this, hashing all events would cost more than it tells
+WATCH_SECONDS = 0.25  # often enough for the eye, seldom enough for the scheduler
 INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
 REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
 
@@ -247,6 +248,8 @@ def write_lookups(run: Run) -> None:
     """The tables that compact ordinals refer to, and what killed or finished tasks left over."""
     for scratch in run.output.staging.glob("_*"):
         shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
+    for unfinished in run.output.staging.rglob(".*"):  # of workers that were killed
+        unfinished.unlink()
     if run.notify.shape != "compact":
         return
     subscribed = run.subscribed
@@ -364,8 +367,10 @@ def _watched(run: Run) -> Iterator[None]:
     total = len(run.splits)
 
     def watch() -> None:
-        while not stop.wait(0.25):
-            run.reporter.progress(min(finished_tasks(context), total), total)
+        most = 0  # a plan may have several stages; what is drawn never goes back
+        while not stop.wait(WATCH_SECONDS):
+            most = max(most, min(finished_tasks(context), total))
+            run.reporter.progress(most, total)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

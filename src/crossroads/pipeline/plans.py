@@ -43,16 +43,19 @@ def _on_frames(run: Run, *, naive: bool) -> list[Done]:
     read = read_events(
         run.spark, run.splits, run.notify, staging, keep_duplicates=run.request.keep_duplicates
     )
-    events = read.events
-    if naive:
-        pairs = naive_pairs(events, run.subscribed.table)
-        lists = pairs.groupBy(ROW).agg(F.collect_list("_ordinal").alias(ORDINALS))
-        nobody = F.array().cast("array<int>")
-        events = events.join(lists, ROW, "left")
-        events = events.withColumn(ORDINALS, F.coalesce(F.col(ORDINALS), nobody))
-    place = place_index(run.spark, run.index)
-    told = write_notifications(events, run.notify, place, staging, matched=naive)
-    return [read.counts, *told]
+    try:
+        events = read.events
+        if naive:
+            pairs = naive_pairs(events, run.subscribed.table)
+            lists = pairs.groupBy(ROW).agg(F.collect_list("_ordinal").alias(ORDINALS))
+            nobody = F.array().cast("array<int>")
+            events = events.join(lists, ROW, "left")
+            events = events.withColumn(ORDINALS, F.coalesce(F.col(ORDINALS), nobody))
+        place = place_index(run.spark, run.index)
+        told = write_notifications(events, run.notify, place, staging, matched=naive)
+        return [read.counts, *told]
+    finally:
+        read.release()
 
 
 RUN: dict[str, Callable[[Run], list[Done]]] = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
@@ -31,8 +32,15 @@ def _rows(part: Path) -> list[dict[str, Any]]:
             rows = pq.read_table(part).to_pylist()
         case ".csv":
             rows = pacsv.read_csv(
-                part, parse_options=pacsv.ParseOptions(newlines_in_values=True)
+                part,
+                parse_options=pacsv.ParseOptions(newlines_in_values=True),
+                # As they are: a rejected row may look like a number or a date.
+                convert_options=pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(("file", "line", "raw", "reason"), pa.string())
+                ),
             ).to_pylist()
         case _:
-            rows = [json.loads(line) for line in part.read_text().splitlines()]
+            # Not splitlines: text may hold separators that JSON does not escape.
+            lines = part.read_text(encoding="utf-8").split("\n")
+            rows = [json.loads(line) for line in lines if line]
     return rows

@@ -20,12 +20,11 @@ import pyarrow.compute as pc
 from crossroads.matching.columnar import Alternative, Bound, TooManyAlternatives, alternatives
 from crossroads.matching.definition import truth
 from crossroads.matching.explain import explain
+from crossroads.matching.patternkeys import pattern_key
 from crossroads.model.filter import (
-    Attr,
     Filter,
     In,
     Like,
-    Literal,
     Predicate,
     RLike,
     TextTest,
@@ -36,7 +35,6 @@ from crossroads.model.filter import (
 )
 from crossroads.model.instantiate import instantiate, split_likes
 from crossroads.model.intervals import all_values
-from crossroads.model.like import parse_like
 from crossroads.model.normal import BOXES_MAX, Check, Cover, cover
 from crossroads.model.shapes import FilterTable, ShapeGroup
 from crossroads.model.types import Type, key_bounds
@@ -286,16 +284,11 @@ _SPLIT_IT = "make several subscriptions of it"
 
 def unaided_check(checks: Iterable[Check]) -> Check | None:
     """A check of a filter without any range, unless a text pattern leads to its events."""
-    slow: list[Check] = []
-    for check in checks:
-        match check.predicate:
-            case TextTest("contains", Attr(), Literal()) | RLike(Attr(), _) if check.wanted:
-                return None
-            case In():
-                # Outside a list lies nearly everything: the matches cost more than the checks.
-                continue
-            case _:
-                slow.append(check)
+    asked = list(checks)
+    if pattern_key(asked) is not None:
+        return None
+    # Outside a list lies nearly everything: the matches cost more than the checks.
+    slow = [check for check in asked if not isinstance(check.predicate, In)]
     return min(slow, key=str) if slow else None
 
 
@@ -304,13 +297,8 @@ def slow_text(check: Check) -> str:
     said = readable(check.predicate)
     shown = said if check.wanted else f"NOT ({said})"
     match check.predicate:
-        case Like(operand, pattern, escape) if check.wanted:
-            piece = parse_like(str(pattern.value), escape).contains
-            why = "a pattern with wildcards at both ends cannot be looked up"
-            if piece:
-                wanted = TextTest("contains", operand, Literal(piece, pattern.type))
-                return f"{shown}: {why}; write {readable(wanted)} instead"
-            return f"{shown}: {why}; add contains() of its longest piece, or {_NARROW_IT}"
+        case Like() if check.wanted:
+            why = "a pattern without any plain text cannot be looked up"
         case TextTest() | Like() | RLike() if not check.wanted:
             why = "what a text does not contain cannot be looked up"
         case predicate:

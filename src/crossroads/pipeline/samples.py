@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,13 +39,7 @@ def sample_notifications(
         return []
     places = sorted({total * at // count for at in range(count)})
     rows = pairs.take(pa.array(places)).to_pylist()
-    wanted = read_rows(subscriptions, COLUMNS).table
-    filters = {
-        row["id"]: row["filter"]
-        for row in wanted.filter(
-            pc.is_in(wanted["id"], value_set=pa.array([row["subscription_id"] for row in rows]))
-        ).to_pylist()
-    }
+    filters = filters_of(subscriptions, [row["subscription_id"] for row in rows])
     found = _events_by_id(schema, events, {row["event_id"] for row in rows})
     return [
         Sample(
@@ -56,6 +51,13 @@ def sample_notifications(
         )
         for row in rows
     ]
+
+
+def filters_of(subscriptions: Path, ids: Sequence[str]) -> dict[str, str]:
+    """By id what these subscriptions ask for."""
+    every = read_rows(subscriptions, COLUMNS).table
+    found = every.filter(pc.is_in(every["id"], value_set=pa.array(ids, pa.string())))
+    return dict(zip(found["id"].to_pylist(), found["filter"].to_pylist(), strict=True))
 
 
 def _events_by_id(schema: Schema, events: Path, wanted: set[str]) -> dict[str, dict[str, Value]]:

@@ -1,0 +1,63 @@
+"""Errors of Spark become one line of ours."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from crossroads.errors import CrossroadsError, EnvironmentProblem, SourceError
+from crossroads.pipeline.failures import explained, plainly
+
+TRACE = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+    process()
+  File "reading.py", line 2, in read
+    raise SourceError("x: y")
+{raised}
+ SQLSTATE: 38000
+\tat org.apache.spark.Executor.run(Executor.scala:1)
+Caused by: java.lang.Nothing: else
+"""
+
+
+def test_an_error_of_ours_is_what_it_was() -> None:
+    text = TRACE.format(raised="crossroads.errors.SourceError: cannot read a.csv: gone")
+    found = explained(PySparkException(text))
+    assert type(found) is SourceError
+    assert str(found) == "cannot read a.csv: gone"
+
+
+def test_another_error_keeps_its_last_line() -> None:
+    text = TRACE.format(raised="OSError: [Errno 28] No space left on device\x0f")
+    found = explained(PySparkException(text))
+    assert str(found).startswith("a task failed: OSError: [Errno 28] No space left on device? (")
+
+
+def test_what_has_no_python_in_it_keeps_its_first_line() -> None:
+    found = explained(PySparkException("Out of luck.\n\tat org.apache"))
+    assert type(found) is CrossroadsError
+    assert str(found).startswith("Spark failed: Out of luck. (")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(111, "refused"),
+        EOFError(),
+        Py4JNetworkError("Answer from Java side is empty"),
+        PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_processes_that_died(error: Exception) -> None:
+    found = explained(error)
+    assert isinstance(found, EnvironmentProblem)
+    assert "\n" not in str(found)
+
+
+def test_errors_of_ours_pass_through() -> None:
+    with pytest.raises(SourceError, match="mine"), plainly():
+        raise SourceError("mine")
