@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from crossroads.errors import CrossroadsError, EnvironmentProblem, SourceError
@@ -48,6 +48,7 @@ def test_what_has_no_python_in_it_keeps_its_first_line() -> None:
         ConnectionRefusedError(111, "refused"),
         EOFError(),
         Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o1.collect"),
         PySparkException("Job aborted: Python worker exited unexpectedly (crashed)"),
     ],
     ids=lambda error: type(error).__name__,
@@ -61,3 +62,14 @@ def test_processes_that_died(error: Exception) -> None:
 def test_errors_of_ours_pass_through() -> None:
     with pytest.raises(SourceError, match="mine"), plainly():
         raise SourceError("mine")
+
+
+def test_an_interrupt_stays_one_though_tidying_up_fails() -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ConnectionResetError(104, "reset") from None
+
+    with pytest.raises(KeyboardInterrupt), plainly():
+        interrupted()

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a match: the old output stays whole, a rerun gives what it should.
+"""kill -9 and Ctrl-C in the middle of a match: the old output stays whole, a rerun is right.
 
 Real processes on a workload large enough to be caught at work: the test waits for the first files
 in the staging folder, then kills.
@@ -196,3 +196,18 @@ def test_a_killed_worker_is_survived(workload: Path, undisturbed: Path, old_outp
     assert (code, err) == (0, "")
     assert notifications(old_output) == notifications(undisturbed)
     assert not leftovers(old_output)
+
+
+def test_an_interrupted_run_says_nothing_of_java(workload: Path, old_output: Path) -> None:
+    """Ctrl-C: exit code 130, no trace on the screen, the old output as it was."""
+    before = content(old_output)
+    run = Match(workload, old_output)
+    try:
+        run.wait_until_matching()
+        os.kill(run.process.pid, signal.SIGINT)
+        code, out, err = run.finish()
+    finally:
+        run.stop()
+    assert (code, out) == (130, "")
+    assert len(err.splitlines()) <= 1, err
+    assert content(old_output) == before

@@ -270,6 +270,14 @@ def test_json_cut_anywhere(
     assert batch.lines == list(range(1, len(notes) + 1))
 
 
+def test_json_keeps_the_sign_of_zero_beside_decimals(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"n": 1, "price": -0.0, "order": {"total": -0.0}}\n{"n": 2, "price": 0.1}\n')
+    batch = read(file)
+    assert list(map(repr, batch.table["price"].to_pylist())) == ["-0.0", "0.1"]
+    assert batch.rejects == []
+
+
 def test_a_json_array_is_not_json_lines(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[\n{"n": 1}\n]')
     with pytest.raises(SourceError, match="one JSON array, not JSON lines"):

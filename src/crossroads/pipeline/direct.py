@@ -53,9 +53,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What a task reports."""
+    """What a task reports; `part` is the number of the part it wrote, -1: none."""
 
-    split: int
+    part: int
     events: int
     rejected: int
     repeated: int
@@ -109,7 +109,7 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
     if hashes:
         with replacing(_hash_file(staging, split.number)) as file:
             np.save(file, np.concatenate(hashes))
-    return Done(split.number, events, len(rejects), repeated, part.rows, matched)
+    return Done(split.number, events, len(rejects), repeated, part.told, matched)
 
 
 def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
@@ -136,11 +136,11 @@ def run_direct(context: SparkContext, splits: Sequence[Split], task: Task) -> li
     if not splits:  # Parquet without a row group: an answer without rows still has columns
         with Part(Path(task.staging), 0, task.notify, receivers_of(task.index)):
             return []
-    done = {one.split: one for one in _run(context, task, [(split, None) for split in splits])}
+    done = {one.part: one for one in _run(context, task, [(split, None) for split in splits])}
     if not task.keep_duplicates:
         repeated = repeated_rows(context, splits, task)
         again = [(split, repeated[split.number]) for split in splits if split.number in repeated]
-        done |= {one.split: one for one in _run(context, task, again)}
+        done |= {one.part: one for one in _run(context, task, again)}
     return [done[number] for number in sorted(done)]
 
 

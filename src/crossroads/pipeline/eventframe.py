@@ -196,7 +196,7 @@ def write_notifications(
                     ordinals = rows.column(ROW).to_numpy(zero_copy_only=False)
                     part.write(MatchedEvents(table, rows.column(ID), ordinals, found))
                     some += int(np.count_nonzero(np.diff(found.offsets)))
-        yield pa.record_batch({"part": [number], "told": [part.rows], "some": [some]})
+        yield pa.record_batch({"part": [number], "told": [part.told], "some": [some]})
 
     rows = map_batches(given, write, _WRITTEN).collect()
     return [Done(row.part, 0, 0, 0, row.told, row.some) for row in rows]

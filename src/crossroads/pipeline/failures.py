@@ -22,7 +22,6 @@ from crossroads.errors import CrossroadsError, EnvironmentProblem
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*): (?P<message>.+)$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
 _WORKER_DIED = ("Python worker exited unexpectedly", "Python worker process terminated")
-_JAVA_DIED = (ConnectionError, EOFError, Py4JNetworkError)
 
 
 @contextmanager
@@ -33,9 +32,27 @@ def plainly() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
         raise explained(error) from error
     finally:
         root.removeFilter(_not_py4j)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """py4j tidies up after Ctrl-C, which may fail and hide what it was."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return True
+    return False
+
+
+def _java_died(error: Exception) -> bool:
+    if isinstance(error, ConnectionError | EOFError | Py4JNetworkError):
+        return True
+    # What is left of a call that got no answer; an answer would bring a trace.
+    return type(error) is Py4JError and "Trace:" not in str(error)
 
 
 def _not_py4j(record: logging.LogRecord) -> bool:
@@ -45,7 +62,7 @@ def _not_py4j(record: logging.LogRecord) -> bool:
 
 def explained(error: Exception) -> CrossroadsError:
     text = str(error)
-    if isinstance(error, _JAVA_DIED) or "Answer from Java side is empty" in text:
+    if _java_died(error):
         return EnvironmentProblem(
             "Spark's Java process ended in the middle of the work",
             hint="it was killed, or the machine ran out of memory; run again",

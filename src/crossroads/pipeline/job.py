@@ -19,18 +19,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from crossroads import __version__
-from crossroads.errors import InputError, RejectedInput, SchemaError, SourceError, UsageError
+from crossroads.errors import (
+    InputError,
+    OutputError,
+    RejectedInput,
+    SchemaError,
+    SourceError,
+    UsageError,
+)
 from crossroads.indexfile import save_index
 from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.failures import plainly
 from crossroads.pipeline.machine import usable_cores
-from crossroads.pipeline.notify import Format, Notify, Per, Shape
-from crossroads.pipeline.output import OutputFolder, write_rejects, write_summary
+from crossroads.pipeline.notify import NOTIFICATIONS, Format, Notify, Per, Shape
+from crossroads.pipeline.output import (
+    OutputFolder,
+    part_path,
+    write_part,
+    write_rejects,
+    write_summary,
+)
 from crossroads.pipeline.planner import PLANS, Plan, choose_plan
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import (
@@ -140,6 +152,7 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             reporter=reporter,
             session=session,
         )
+        begun = time.perf_counter()
         for name, stage in STAGES:
             reporter.stage(name)
             if session.done():
@@ -147,7 +160,9 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             started = time.perf_counter()
             stage(run)
             run.seconds[name] = round(time.perf_counter() - started, 3)
-        write_summary(output.staging, _summary(run))
+        summary = _summary(run)
+        summary["seconds"]["total"] = round(time.perf_counter() - begun, 3)
+        write_summary(output.staging, summary)
         _refuse_if_strict(run)
         output.commit()
     return run.summary
@@ -242,6 +257,18 @@ def match_events(run: Run) -> None:
 
     with _watched(run):
         run.done = plans.RUN[run.plan](run)
+    _refuse_missing_parts(run)
+
+
+def _refuse_missing_parts(run: Run) -> None:
+    """Workers on other machines may write to a folder of the same name that is not this one."""
+    folder = run.output.staging / NOTIFICATIONS
+    for one in run.done:
+        if one.part >= 0 and not part_path(folder, one.part, run.notify.format).exists():
+            raise OutputError(
+                f"a worker has written a part of the output that is not in {run.request.output}",
+                hint="with --master, the output must be a folder that all machines share",
+            )
 
 
 def write_lookups(run: Run) -> None:
@@ -269,8 +296,7 @@ def write_lookups(run: Run) -> None:
             {"subscriber": pa.array(range(len(names)), pa.int32()), "subscriber_name": names}
         )
     folder = run.output.staging / f"{run.notify.per}s"
-    folder.mkdir()
-    pq.write_table(table, folder / "part-00000.parquet", compression="zstd")
+    write_part(folder, 0, table, "parquet")
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
@@ -306,7 +332,7 @@ def _summary(run: Run) -> dict[str, Any]:
             "events_matched": total.matched_events,
             "notifications": total.notifications,
         },
-        "seconds": {**run.seconds, "total": round(sum(run.seconds.values()), 3)},
+        "seconds": dict(run.seconds),
         "subscription_version": subscribed.version,
         "hashes": {
             "schema": run.schema.hash,
@@ -348,6 +374,8 @@ def _shown(reject: Reject) -> str:
 def nothing_usable(summary: dict[str, Any]) -> InputError | None:
     """Done, but to no purpose: every subscription or every event was rejected."""
     counts = summary["counts"]
+    if not counts["subscriptions"] and not counts["subscriptions_rejected"]:
+        return InputError("there are no subscriptions", hint="add rows to the subscriptions file")
     for what in ("subscriptions", "events"):
         if not counts[what] and counts[f"{what}_rejected"]:
             return InputError(

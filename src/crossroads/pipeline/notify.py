@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
@@ -28,7 +28,7 @@ from crossroads.matching.boxes import Int32Array, Int64Array
 from crossroads.matching.index import Matches
 from crossroads.model.schema import Schema
 from crossroads.model.values import text_of
-from crossroads.pipeline.output import replacing
+from crossroads.pipeline.output import part_path, replacing, write_part
 
 Shape = Literal["pairs", "lists", "compact"]
 Per = Literal["subscription", "subscriber"]
@@ -92,7 +92,7 @@ class Receivers:
 
 @dataclass(frozen=True)
 class MatchedEvents:
-    """A batch of events and what they matched."""
+    """A batch of events and what they matched; on its way out, who is told (`Receivers.told`)."""
 
     table: pa.Table
     ids: pa.Array
@@ -125,7 +125,8 @@ def once_per_event(offsets: Int64Array, who: Int32Array, size: int) -> Any:
 
 
 def notification_table(notify: Notify, receivers: Receivers, events: MatchedEvents) -> pa.Table:
-    told = receivers.told(events.matches, notify.per)
+    """Rows of the output, where the matches say who is told."""
+    told = events.matches
     if notify.shape == "lists":
         return _lists(notify, receivers, events, told)
     if notify.shape == "compact":
@@ -188,9 +189,11 @@ class Part(AbstractContextManager["Part"]):
     def __init__(self, staging: Path, number: int, notify: Notify, receivers: Receivers) -> None:
         self.notify = notify
         self.receivers = receivers
-        self.rows = 0
-        self._path = staging / NOTIFICATIONS / f"part-{number:05d}.{notify.format}"
-        self._lookup = staging / EVENTS / f"part-{number:05d}.parquet"
+        self.rows = 0  # of the file: a list is one row
+        self.told = 0  # notifications: pairs of an event and who is told of it
+        self._path = part_path(staging / NOTIFICATIONS, number, notify.format)
+        self._lookup = staging / EVENTS
+        self._number = number
         self._events: list[pa.Table] = []
         self._stack = ExitStack()
         self._parquet: pq.ParquetWriter | None = None
@@ -211,9 +214,8 @@ class Part(AbstractContextManager["Part"]):
         if self._parquet is not None:
             self._parquet.close()
         if kind is None and self._events:
-            with replacing(self._lookup) as file:
-                table = pa.concat_tables(self._events)
-                pq.write_table(table, file, compression="zstd", compression_level=1)
+            events = pa.concat_tables(self._events)
+            write_part(self._lookup, self._number, events, "parquet")  # a table to join with
         self._stack.__exit__(kind, error, trace)
 
     def write(self, events: MatchedEvents) -> None:
@@ -222,6 +224,9 @@ class Part(AbstractContextManager["Part"]):
         self._write(events)
 
     def _write(self, events: MatchedEvents) -> None:
+        told = self.receivers.told(events.matches, self.notify.per)
+        events = replace(events, matches=told)
+        self.told += told.ordinals.size
         if self.notify.format == "parquet":
             self._write_parquet(notification_table(self.notify, self.receivers, events))
         else:
@@ -277,7 +282,7 @@ class _TextLines:
             file.write((",".join(header) + "\n").encode())
 
     def write(self, events: MatchedEvents) -> int:
-        told = self.receivers.told(events.matches, self.notify.per)
+        told = events.matches
         if self.notify.shape == "lists":
             return self._write_lists(events, told)
         row = pa.array(told.events)

@@ -53,7 +53,7 @@ class OutputFolder:
     """One run's exclusive hold on an output folder. Not for sharing between threads."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # `..` has no name to put files beside
         self.staging = self._sibling(f"staging-{uuid.uuid4().hex}")
         self._lock: BinaryIO | None = None
 
@@ -244,9 +244,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
+def part_path(folder: Path, number: int, format: str) -> Path:  # noqa: A002
+    return folder / f"part-{number:05d}.{format}"
+
+
 def write_part(folder: Path, number: int, table: pa.Table, format: str) -> Path:  # noqa: A002
     """`part-NNNNN.FORMAT`: a retried task writes the same name again, so nothing doubles."""
-    path = folder / f"part-{number:05d}.{format}"
+    path = part_path(folder, number, format)
     with replacing(path) as file:
         _WRITERS[format](table, file)
     return path

@@ -322,7 +322,13 @@ def _as_arrow(values: list[object]) -> Raw:
         array = pa.array(values, from_pandas=False)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return values  # of several types: looked at one by one
+    if pa.types.is_decimal(array.type) and any(map(_is_negative_zero, values)):
+        return values  # Arrow's decimals know one zero only
     return values if pa.types.is_nested(array.type) else array
+
+
+def _is_negative_zero(value: object) -> bool:
+    return isinstance(value, Decimal) and value.is_signed() and value.is_zero()
 
 
 # -- Parquet -----------------------------------------------------------------------------------

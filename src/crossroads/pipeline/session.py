@@ -6,6 +6,7 @@ is. Only a session that we start gets the settings below.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -58,6 +59,8 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in config.items():
         builder = builder.config(name, value)
+    # It logs a trace for a connection that ends with its process, besides raising the error.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with _environment(_variables(master, java)):
         try:
             return builder.getOrCreate()
