@@ -357,6 +357,15 @@ def test_too_little_memory(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- other processes ---------------------------------------------------------------------------
 
 
+def test_an_output_that_would_delete_the_input(case: Case) -> None:
+    for output in (case.folder, Path("/")):
+        case.output = output
+        result = case.match()
+        assert result.code == 2
+        assert "lies in the output folder" in result.error
+    assert case.events.read_text() == EVENTS
+
+
 def test_an_output_in_use(case: Case) -> None:
     """Held by another process; flock does not care which of ours holds it."""
     script = (

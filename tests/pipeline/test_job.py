@@ -1,4 +1,4 @@
-"""The match job: every plan, shape and ending gives exactly what the definition says."""
+"""The match job: every plan, shape and format gives exactly what the definition says."""
 
 from __future__ import annotations
 
@@ -484,7 +484,29 @@ def test_duplicates_are_kept_when_asked(plan: str, tmp_path: Path) -> None:
     assert summary["counts"]["events_rejected"] == 0
 
 
+@pytest.mark.parametrize("plan", ["direct", "indexed"])
+def test_a_file_delivered_twice_leaves_nothing_behind(plan: str, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("1.csv", "2.csv"):
+        (folder / name).write_text("id,x\na,1\nb,2\n")
+    events = [{"id": "a", "x": 1}, {"id": "b", "x": 2}]
+    run_and_check(tmp_path, SMALL, events, ANY, folder, plan=plan, shape="compact")
+    lookup = pq.read_table(tmp_path / f"out-{plan}-compact-subscription-parquet" / "events")
+    assert sorted(lookup["event_id"].to_pylist()) == ["a", "b"]
+
+
 # -- nothing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_nothing_at_all_still_has_columns(plan: str, tmp_path: Path) -> None:
+    source = tmp_path / "events.csv"
+    source.write_text("id,x\n")
+    run_and_check(tmp_path, SMALL, [], ANY, source, plan=plan, shape="compact")
+    output = tmp_path / f"out-{plan}-compact-subscription-parquet"
+    assert pq.read_table(output / "notifications").column_names == ["event", "subscription"]
+    assert pq.read_table(output / "events").column_names == ["event", "event_id"]
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -546,7 +568,8 @@ def test_the_summary_is_complete(tmp_path: Path) -> None:
     assert "odd" in summary["warnings"][0]
     parts = {name: value for name, value in summary["seconds"].items() if name != "total"}
     assert set(parts) == {name for name, _ in job.STAGES}
-    assert summary["seconds"]["total"] == pytest.approx(sum(parts.values()), abs=0.01)
+    # The total has what lies between the stages too; each is rounded.
+    assert summary["seconds"]["total"] >= sum(parts.values()) - 0.001 * len(parts)
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

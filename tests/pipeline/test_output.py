@@ -16,10 +16,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from crossroads.errors import OutputError
+from crossroads.errors import OutputError, UsageError
+from crossroads.model.schema import Schema
 from crossroads.pipeline import output
 from crossroads.pipeline.output import (
     OutputFolder,
+    refuse_overlap,
     replacing,
     write_part,
     write_rejects,
@@ -58,10 +60,11 @@ def test_commit_makes_and_replaces(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "out"
     run(path, 1)
     assert version_of(path) == 1
-    (path / "stale.txt").write_text("of the old output")
+    stale = path / "notifications" / "part-00001.jsonl"
+    stale.write_text("of the old output")
     run(path, 2)
     assert version_of(path) == 2
-    assert not (path / "stale.txt").exists()
+    assert not stale.exists()
     assert beside(path) == [".out.lock"]
 
 
@@ -112,6 +115,39 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="is a file"):
         run(file, 1)
     assert file.read_text() == "mine"
+
+
+def test_ours_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    run(path, 1)
+    (path / "thesis.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"holds 'thesis\.txt', which crossroads has not written"):
+        run(path, 2)
+    assert (path / "thesis.txt").read_text() == "mine"
+    assert version_of(path) == 1
+
+
+def test_an_output_that_overlaps_with_the_input(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    file = events / "a.csv"
+    file.write_text("n\n1\n")
+    (tmp_path / "link").symlink_to(events)
+    schema = Schema.from_toml('id = ["n"]\nname = "s"\n[attributes]\nn = "int"\n')
+    for folder in (events, tmp_path, tmp_path / "link", events / ".." / "events", Path("/")):
+        with pytest.raises(UsageError, match="lies in the output folder"):
+            refuse_overlap(folder, [schema, file])
+    for folder in (events / "out", tmp_path / "link" / "deep" / "out"):
+        with pytest.raises(UsageError, match=r"lies in the input .* and would be read"):
+            refuse_overlap(folder, [events])
+    # beside each other, or beside a single file that is read: nothing is in the way of the other
+    refuse_overlap(tmp_path / "events2", [schema, events, file])
+    refuse_overlap(events / "out", [file])
+
+
+def test_the_root_cannot_be_the_output() -> None:
+    with pytest.raises(UsageError, match="/ cannot be the output"):
+        OutputFolder("/")
 
 
 def test_not_ours_is_noticed_at_commit_too(tmp_path: Path) -> None:

@@ -198,6 +198,7 @@ def test_csv_header_only_is_no_events_and_empty_files_are_skipped(tmp_path: Path
         ("a,b", "no column is an attribute of schema 'orders'.*it has: a, b"),
         ("n;note;price", "separated by something else than commas"),
         ("n,note,NOTE", "both mean the attribute 'note'"),
+        ("n,note,note", "both mean the attribute 'note'"),
     ],
 )
 def test_headers_that_cannot_work(tmp_path: Path, header: str, message: str) -> None:
@@ -211,8 +212,31 @@ def test_unknown_columns_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,nots,zzz\n" + "1,a,b\n" * 100)
     splits = plan_splits(list_files(tmp_path), SCHEMA, 100)
     assert len(splits) > 3
-    (warning,) = warnings_of(splits)
-    assert warning.endswith("ignored: nots (did you mean 'note'?), zzz")
+    ignored, absent = warnings_of(splits)
+    assert ignored.endswith("ignored: nots (did you mean 'note'?), zzz")
+    assert absent.endswith("a.csv: no column for: note, price, order.total: NULL in every event")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_values_in_folder_names_are_refused(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "Note=x" / "deep" / name
+    file.parent.mkdir(parents=True)
+    match file.suffix:
+        case ".csv":
+            file.write_text("n\n1\n")
+        case ".jsonl":
+            file.write_text('{"n": 1}\n')
+        case _:
+            pq.write_table(pa.table({"n": [1]}), file)
+    with pytest.raises(SourceError, match=r"'note' is in the folder name 'Note=x'.*write the col"):
+        read(tmp_path)
+
+
+def test_folder_names_that_hide_no_value(tmp_path: Path) -> None:
+    for folder, text in {"other=x": "n\n1\n", "note=x": "n,note\n2,y\n"}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.csv").write_text(text)
+    assert read(tmp_path).table.column("note").to_pylist() == ["y", None]
 
 
 # -- JSON lines --------------------------------------------------------------------------------
@@ -346,7 +370,34 @@ def test_parquet_by_row_groups(tmp_path: Path) -> None:
     (reject,) = batch.rejects
     assert (reject.line, reject.reason) == (34, "n: 'x' is not a whole number (int)")
     assert json.loads(reject.raw) == {"N": "x", "note": "a", "order": {"total": 33}}
-    assert warnings_of(splits)[0].endswith("ignored: other")
+    ignored, absent = warnings_of(splits)
+    assert ignored.endswith("ignored: other")
+    assert absent.endswith("no column for: price: NULL in every event")
+
+
+def test_parquet_with_a_column_twice(tmp_path: Path) -> None:
+    twice = pa.table([[1], ["a"], ["b"]], names=["n", "note", "note"])
+    pq.write_table(twice, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match="both mean the attribute 'note'"):
+        read(tmp_path)
+
+
+def test_parquet_pages_are_checked(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    table = pa.table({"n": [1, 2], "note": ["first note", "other note"]})
+    pq.write_table(
+        table,
+        file,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,  # so that the text is in the page only
+        write_page_checksum=True,
+    )
+    data = file.read_bytes()
+    at = data.index(b"first note")
+    file.write_bytes(data[:at] + b"F" + data[at + 1 :])
+    with pytest.raises(SourceError, match=r"cannot .*a\.parquet"):
+        read(file)
 
 
 def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
@@ -382,6 +433,22 @@ def test_which_files_are_data(tmp_path: Path) -> None:
     assert before != fingerprint(list_files(tmp_path))
 
 
+def test_links_are_followed_and_loops_are_not(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "in", tmp_path / "elsewhere"
+    for folder in (root, elsewhere):
+        folder.mkdir()
+        (folder / f"{folder.name}.csv").write_text("n\n1\n")
+    (root / "linked").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(root)
+    assert [file.path for file in list_files(root)] == [
+        str(root / "in.csv"),
+        str(root / "linked" / "elsewhere.csv"),
+    ]
+    (root / "gone.csv").symlink_to(tmp_path / "nothing")
+    with pytest.raises(SourceError, match=r"cannot read .*gone\.csv: No such file"):
+        list_files(root)
+
+
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         list_files(tmp_path / "nothing")
@@ -411,6 +478,16 @@ def test_rows_can_be_rejected_afterwards(tmp_path: Path) -> None:
     rejects = rejects_of_rows(split, SCHEMA, [3], "event id '1' is repeated")
     file = str(tmp_path / "a.csv")
     assert rejects == [Reject(file, 6, "1,c", "event id '1' is repeated")]
+
+
+def test_rows_are_read_the_second_time_as_the_first(tmp_path: Path) -> None:
+    """1e999 is no double; with a decimal in the schema it is a number like others."""
+    line = '{"n": 1, "order": {"total": 2}, "junk": 1e999}'
+    (tmp_path / "a.jsonl").write_text(f"{line}\n{line}\n")
+    (split,) = plan_splits(list_files(tmp_path), SCHEMA)
+    assert read(tmp_path).ids == ["1", "1"]
+    (reject,) = rejects_of_rows(split, SCHEMA, [1], "event id '1' is repeated")
+    assert (reject.line, reject.raw) == (2, line)
 
 
 def test_long_rows_are_cut_in_rejects(tmp_path: Path) -> None:
@@ -450,6 +527,26 @@ def test_rows_of_text_from_every_format(tmp_path: Path) -> None:
         (4, "2 fields where the header has 3"),
         (2, "id: '[1]' is not text"),
     ]
+
+
+def test_numbers_as_text_keep_their_own_digits(tmp_path: Path) -> None:
+    ids = ["1", "2.5", "3.25", "1.0"]
+    lines = [f'{{"id": {number}, "filter": "TRUE"}}\n' for number in ids]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    assert read_rows(tmp_path, ("id", "filter")).table["id"].to_pylist() == ids
+
+
+def test_rows_of_text_refuse_a_column_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,subscriber,filter,Filter\n1,a,x,y\n")
+    with pytest.raises(SourceError, match=r"a\.csv: there are two columns 'filter'"):
+        read_rows(tmp_path, COLUMNS)
+    (tmp_path / "a.csv").write_text("id,subscriber,filter,note,note\n1,a,x,y,z\n")
+    assert read_rows(tmp_path, COLUMNS).table["filter"].to_pylist() == ["x"]  # not ours to mind
+    (tmp_path / "a.csv").unlink()
+    twice = pa.table([["1"], ["a"], ["x"], ["y"]], names=["id", "subscriber", "filter", "filter"])
+    pq.write_table(twice, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"a\.parquet: there are two columns 'filter'"):
+        read_rows(tmp_path, COLUMNS)
 
 
 def test_rows_of_text_need_their_columns(tmp_path: Path) -> None:

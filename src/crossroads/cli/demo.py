@@ -52,7 +52,7 @@ def demo(
         highlight=False,
     )
     for text in workload.subscriptions().slice(0, 3)["filter"].to_pylist():
-        console.print(f"  {text}", highlight=False)
+        console.print(f"  {text}", markup=False, highlight=False)
     console.print()
     result = output / "matches"
     request = MatchRequest(
@@ -70,6 +70,7 @@ def demo(
 def _show_samples(schema: Schema, subscriptions: Path, events: Path, result: Path) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from crossroads.pipeline.samples import busiest, filters_of, sample_notifications
@@ -78,14 +79,16 @@ def _show_samples(schema: Schema, subscriptions: Path, events: Path, result: Pat
     samples = Table("event", "subscriber", "subscription", "because", box=box.SIMPLE_HEAD)
     samples.title = "Some notifications"
     for one in sample_notifications(result, schema, subscriptions, events):
-        samples.add_row(one.event_id, one.subscriber, one.subscription_id, one.reason)
+        samples.add_row(
+            *map(escape, (one.event_id, one.subscriber, one.subscription_id, one.reason))
+        )
     busy = Table("subscription", "filter", box=box.SIMPLE_HEAD)
     busy.title = "Busiest subscriptions"
     busy.add_column("notifications", justify="right")
     top = busiest(result)
     asked = filters_of(subscriptions, [subscription for subscription, _, _ in top])
     for subscription, _, count in top:
-        busy.add_row(subscription, asked[subscription], f"{count:,}")
+        busy.add_row(escape(subscription), escape(asked[subscription]), f"{count:,}")
     console.print()
     console.print(samples, highlight=False)
     console.print(busy, highlight=False)

@@ -205,8 +205,8 @@ def show_summary(summary: dict[str, Any], output: Path) -> None:
     console = Console()
     console.print(table)
     for warning in summary["warnings"][:5]:
-        console.print(f"[yellow]note:[/yellow] {warning}", highlight=False, soft_wrap=True)
-    console.print(f"\nwritten to {output}", highlight=False, soft_wrap=True)
+        console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"\nwritten to {output}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _rejected_parts(counts: dict[str, int]) -> str:

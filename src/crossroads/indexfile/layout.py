@@ -53,8 +53,11 @@ class Stored:
     size: int
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Array], content: Mapping[str, Any]) -> int:
-    """Write the file whole or not at all; returns its size. Survives a crash right after."""
+def write_arrays(
+    path: Path, arrays: Mapping[str, Array], content: Mapping[str, Any], *, durable: bool = True
+) -> int:
+    """Write the file whole or not at all; returns its size. A durable one survives a crash of the
+    machine right after."""
     table: dict[str, list[Any]] = {}
     pieces: list[tuple[Array, bytes]] = []
     offset = 0
@@ -76,9 +79,11 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], content: Mapping[str, 
                 file.write(_bytes(flat))
                 file.write(padding)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         temporary.replace(path)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
     except OSError as error:
         raise IndexFileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:

@@ -70,8 +70,12 @@ def save_index(
     subscriptions: pa.Table,
     subscription_version: int,
     content_hash: str,
+    durable: bool = True,
 ) -> IndexFileInfo:
-    """`subscriptions` has the columns id and subscriber, a row per ordinal of the index."""
+    """`subscriptions` has the columns id and subscriber, a row per ordinal of the index.
+
+    An index that only serves the run that makes it need not be `durable`.
+    """
     if subscriptions.num_rows != index.size:
         raise UsageError(
             f"{subscriptions.num_rows} subscriptions for an index of {index.size} filters"
@@ -89,7 +93,7 @@ def save_index(
         "columns": kinds,
         "index": meta,
     }
-    size = write_arrays(Path(path), arrays, content)
+    size = write_arrays(Path(path), arrays, content, durable=durable)
     return IndexFileInfo(
         Path(path), size, index.size, subscription_version, content_hash, index.schema.hash
     )

@@ -9,6 +9,7 @@ partition writes its part of it.
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,7 @@ def read_events(
     wrong = everything.where(F.col("_reason").isNotNull()).select(ROW, *_REJECT)
     rejects = [
         (row[ROW] >> _SPLIT_BITS, Reject(row._file, row._line, row._raw, row._reason))
-        for row in wrong.collect()
+        for row in wrong.toLocalIterator()  # part by part: there may be many, with their text
     ]
     good = everything.where(F.col("_reason").isNull()).drop(*_REJECT)
     repeated: list[tuple[int, Reject]] = []
@@ -142,7 +143,9 @@ def _each_id_once(
 ) -> tuple[DataFrame, list[tuple[int, Reject]]]:
     """Keep the first of each id; the others are rejects."""
     again = events.join(F.broadcast(firsts), ID).where(F.col(ROW) != F.col("_first"))
-    rows = [int(row[ROW]) for row in again.select(ROW).collect()]
+    rows: dict[int, list[int]] = defaultdict(list)
+    for row in again.select(ROW).toLocalIterator():
+        rows[row[ROW] >> _SPLIT_BITS].append(row[ROW] & ((1 << _SPLIT_BITS) - 1))
     if not rows:
         return events, []
     kept = events.join(F.broadcast(firsts), ID, "left").where(
@@ -150,11 +153,8 @@ def _each_id_once(
     )
     found: list[tuple[int, Reject]] = []
     for split in splits:
-        mine = [
-            row & ((1 << _SPLIT_BITS) - 1) for row in rows if row >> _SPLIT_BITS == split.number
-        ]
-        if mine:
-            rejects = rejects_of_rows(split, schema, mine, REPEATED)
+        if split.number in rows:
+            rejects = rejects_of_rows(split, schema, rows[split.number], REPEATED)
             found += [(split.number, reject) for reject in rejects]
     return kept.drop("_first"), found
 

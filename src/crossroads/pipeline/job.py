@@ -35,10 +35,19 @@ from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.failures import plainly
 from crossroads.pipeline.machine import usable_cores
-from crossroads.pipeline.notify import NOTIFICATIONS, Format, Notify, Per, Shape
+from crossroads.pipeline.notify import (
+    NOTIFICATIONS,
+    Format,
+    Notify,
+    Part,
+    Per,
+    Receivers,
+    Shape,
+)
 from crossroads.pipeline.output import (
     OutputFolder,
     part_path,
+    refuse_overlap,
     write_part,
     write_rejects,
     write_summary,
@@ -140,6 +149,7 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
     """Do it all; the summary, as it stands in summary.json."""
     reporter = reporter or Silent()
     schema = read_schema(request.schema)
+    refuse_overlap(request.output, (request.schema, request.subscriptions, request.events))
     notify = _notify(request, schema)
     for given in (request.subscriptions, request.events):
         list_files(given)  # what is not there is said at once, before Spark starts
@@ -243,6 +253,7 @@ def build_index(run: Run) -> None:
         subscriptions=pa.table({"id": subscriptions.ids, "subscriber": subscriptions.subscribers}),
         subscription_version=subscriptions.version,
         content_hash=subscriptions.content_hash,
+        durable=False,
     )
     run.index_bytes = run.index.stat().st_size
 
@@ -258,6 +269,10 @@ def match_events(run: Run) -> None:
     with _watched(run):
         run.done = plans.RUN[run.plan](run)
     _refuse_missing_parts(run)
+    if all(one.part < 0 for one in run.done):  # an answer without rows still has columns
+        nobody = Receivers(run.subscribed.ids, run.subscribed.subscribers)
+        with Part(run.output.staging, 0, run.notify, nobody):
+            pass
 
 
 def _refuse_missing_parts(run: Run) -> None:
@@ -276,7 +291,7 @@ def write_lookups(run: Run) -> None:
     for scratch in run.output.staging.glob("_*"):
         shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
     for unfinished in run.output.staging.rglob(".*"):  # of workers that were killed
-        unfinished.unlink()
+        unfinished.unlink(missing_ok=True)
     if run.notify.shape != "compact":
         return
     subscribed = run.subscribed

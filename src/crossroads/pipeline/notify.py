@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
@@ -38,6 +39,7 @@ NOTIFICATIONS = "notifications"
 EVENTS = "events"  # the look-up table of the compact shape
 ROWS_PER_GROUP = 4 << 20  # rows of a Parquet row group: large enough for the dictionaries to pay
 _DICTIONARY_BYTES_MAX = 256 << 20  # above pyarrow's 1 MiB, or it falls back to plain strings
+_VALUES_AT_A_TIME = 1 << 16  # that the writer packs: its own 1,024 is a third slower
 _EVENT_ROWS = np.int64(1 << 32)  # an event's ordinal: split number, then row within the split
 
 
@@ -77,10 +79,20 @@ class Receivers:
 
     def __init__(self, ids: pa.Array, subscribers: pa.Array) -> None:
         self.ids = ids
-        encoded = subscribers.dictionary_encode()
-        self.subscribers = encoded.dictionary
-        codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        self.subscriber_of: Int32Array = np.asarray(codes, np.int32)
+        self._whose = subscribers
+
+    @cached_property
+    def _encoded(self) -> pa.DictionaryArray:
+        return self._whose.dictionary_encode()
+
+    @property
+    def subscribers(self) -> pa.Array:
+        return self._encoded.dictionary
+
+    @cached_property
+    def subscriber_of(self) -> Int32Array:
+        codes = self._encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.asarray(codes, np.int32)
 
     def told(self, matches: Matches, per: Per) -> Matches:
         """The ordinals of who is told: subscriptions, or each subscriber once."""
@@ -213,8 +225,10 @@ class Part(AbstractContextManager["Part"]):
             self._write(_no_events(self.notify.schema))  # a part with no rows still has columns
         if self._parquet is not None:
             self._parquet.close()
-        if kind is None and self._events:
-            events = pa.concat_tables(self._events)
+        if kind is None and self.notify.shape == "compact":
+            # Also without events: a second attempt must leave nothing of the first.
+            none = _lookup_table(self.notify, _no_events(self.notify.schema))
+            events = pa.concat_tables([none, *self._events])
             write_part(self._lookup, self._number, events, "parquet")  # a table to join with
         self._stack.__exit__(kind, error, trace)
 
@@ -240,8 +254,10 @@ class Part(AbstractContextManager["Part"]):
             self._parquet = pq.ParquetWriter(
                 self._file,
                 table.schema,
-                compression="zstd",
-                compression_level=1,
+                # Names take longer to pack than to compress; ordinals compress well.
+                compression="zstd" if compact else "snappy",
+                compression_level=1 if compact else None,
+                write_batch_size=_VALUES_AT_A_TIME,
                 # Statistics of dictionary strings cost more than writing them, and ids in the
                 # order of matching have no ranges to skip by.
                 write_statistics=False,
@@ -287,10 +303,10 @@ class _TextLines:
             return self._write_lists(events, told)
         row = pa.array(told.events)
         lines = pc.binary_join_element_wise(
-            pa.array(self._beginnings(events), pa.string()).take(row),
+            pa.array(self._beginnings(events), pa.large_string()).take(row),
             self.receiver_pieces.take(pa.array(told.ordinals)),
-            pa.array(self._endings(events), pa.string()).take(row),
-            "",
+            pa.array(self._endings(events), pa.large_string()).take(row),
+            pa.scalar("", pa.large_string()),
         )
         self._write_lines(lines)
         return len(lines)
@@ -327,17 +343,21 @@ class _TextLines:
             size = len(receivers.ids) if by_subscription else len(receivers.subscribers)
             name = "subscription" if by_subscription else "subscriber"
             pieces = [self._fields((name,), (at,)) for at in range(size)]
-            return pa.array(pieces, pa.string())
+            return pa.array(pieces, pa.large_string())
         names = receivers.subscribers.to_pylist()
         if notify.shape == "lists":
             names = receivers.ids.to_pylist() if by_subscription else names
-            return pa.array([_json(name) if self.json else name for name in names], pa.string())
+            return pa.array(
+                [_json(name) if self.json else name for name in names], pa.large_string()
+            )
         if not by_subscription:
-            return pa.array([self._fields(("subscriber",), (name,)) for name in names], pa.string())
+            return pa.array(
+                [self._fields(("subscriber",), (name,)) for name in names], pa.large_string()
+            )
         whose = receivers.subscribers.take(pa.array(receivers.subscriber_of)).to_pylist()
         rows = zip(receivers.ids.to_pylist(), whose, strict=True)
         pieces = [self._fields(("subscription_id", "subscriber"), row) for row in rows]
-        return pa.array(pieces, pa.string())
+        return pa.array(pieces, pa.large_string())
 
     def _write_lists(self, events: MatchedEvents, told: Matches) -> int:
         begins, ends = self._beginnings(events), self._endings(events)

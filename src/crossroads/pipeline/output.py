@@ -9,7 +9,8 @@ as its process is gone, however it ends) and `.NAME.staging-*`. Where the file s
 two folders atomically (Linux), there is no moment without a whole NAME. Elsewhere the old folder
 is moved to `.NAME.old-*` first; a run killed between the two renames leaves no NAME, and the next
 run puts the old one back before it does anything else.
-A folder is ours to replace if it is empty or its summary.json says so.
+A folder is ours to replace if it is empty, or if its summary.json says so and nothing that a run
+does not write lies beside that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -32,11 +33,21 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crossroads.errors import OutputError
+from crossroads.errors import OutputError, UsageError
+from crossroads.model.schema import Schema
 from crossroads.pipeline.raw import Reject
 
 SUMMARY = "summary.json"
 MARKER = ("made_by", "crossroads")  # in summary.json: this folder is ours to replace
+WRITTEN = {  # all that a finished run may leave in the folder
+    SUMMARY,
+    "notifications",
+    "events",
+    "subscriptions",
+    "subscribers",
+    "rejected_events",
+    "rejected_subscriptions",
+}
 FORMATS = ("parquet", "jsonl", "csv")
 # Together half a minute: a Spark whose driver is gone ends within seconds.
 REMOVE_ATTEMPTS = 60
@@ -54,6 +65,8 @@ class OutputFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).resolve()  # `..` has no name to put files beside
+        if not self.path.name:
+            raise UsageError(f"{self.path} cannot be the output", hint="choose a folder in it")
         self.staging = self._sibling(f"staging-{uuid.uuid4().hex}")
         self._lock: BinaryIO | None = None
 
@@ -143,12 +156,41 @@ class OutputFolder:
             return
         if not self.path.is_dir():
             raise OutputError(f"{self.path} is a file", hint="choose a folder for the output")
-        if next(self.path.iterdir(), None) is None or _is_ours(self.path):
-            return
-        raise OutputError(
-            f"{self.path} is not empty and not an output of crossroads: it is left alone",
-            hint="choose another folder, or remove it yourself",
-        )
+        names = {each.name for each in self.path.iterdir()}
+        if names and not _is_ours(self.path):
+            raise OutputError(
+                f"{self.path} is not empty and not an output of crossroads: it is left alone",
+                hint="choose another folder, or remove it yourself",
+            )
+        if foreign := sorted(names - WRITTEN):
+            raise OutputError(
+                f"{self.path} holds {foreign[0]!r}, which crossroads has not written: "
+                "it is left alone",
+                hint="move that elsewhere, or choose another folder",
+            )
+
+
+def refuse_overlap(output: str | Path, inputs: Iterable[str | Path | Schema]) -> None:
+    """The output folder is replaced whole: nothing to read may lie in it, nor it in a folder read.
+
+    A schema that was made in memory lies nowhere.
+    """
+    # realpath, unlike Path.resolve, also takes what cannot exist; the readers have a word for that
+    folder = Path(os.path.realpath(output))
+    for given in inputs:
+        if isinstance(given, Schema):
+            continue
+        path = Path(os.path.realpath(given))
+        if path.is_relative_to(folder):
+            raise UsageError(
+                f"the input {given} lies in the output folder {output}, which is replaced",
+                hint="choose another folder for the output",
+            )
+        if os.path.isdir(path) and folder.is_relative_to(path):  # noqa: PTH112 (never raises)
+            raise UsageError(
+                f"the output folder {output} lies in the input {given}, and would be read as input",
+                hint="choose another folder for the output",
+            )
 
 
 def write_summary(folder: Path, summary: dict[str, object]) -> None:

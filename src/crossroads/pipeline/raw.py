@@ -56,15 +56,23 @@ class RawBlock:
 
 
 def raw_blocks(
-    split: Split, names: Sequence[str], *, exact_numbers: bool, batch_rows: int
+    split: Split,
+    names: Sequence[str],
+    *,
+    exact_numbers: bool,
+    batch_rows: int,
+    as_written: bool = False,
 ) -> Iterator[RawBlock]:
-    """All rows of a split, in order. `exact_numbers`: JSON fractions arrive as Decimal."""
+    """All rows of a split, in order. `exact_numbers`: JSON fractions arrive as Decimal.
+
+    `as_written`: each of them with its own digits, not with as many as its neighbours have.
+    """
     try:
         match split.format:
             case "csv":
                 yield from _csv_blocks(split, names)
             case "jsonl":
-                yield from _json_blocks(split, names, exact_numbers)
+                yield from _json_blocks(split, names, exact_numbers, as_written)
             case _:
                 yield from _parquet_blocks(split, names, batch_rows)
     except OSError as error:
@@ -199,7 +207,9 @@ def _parse_csv(
 # -- JSON lines --------------------------------------------------------------------------------
 
 
-def _json_blocks(split: Split, names: Sequence[str], exact_numbers: bool) -> Iterator[RawBlock]:
+def _json_blocks(
+    split: Split, names: Sequence[str], exact_numbers: bool, as_written: bool
+) -> Iterator[RawBlock]:
     # With decimals in the schema, 0.10 must not become the nearest double on its way.
     decoder = (
         msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
@@ -225,7 +235,11 @@ def _json_blocks(split: Split, names: Sequence[str], exact_numbers: bool) -> Ite
         full = [place for place, text in enumerate(texts) if text and not text.isspace()]
         if full:
             lines = [texts[place] for place in full]
-            yield _json_block(split, names, decoder, lines, np.array(full) + line, row)
+            block = _json_block(split, names, decoder, lines, np.array(full) + line, row)
+            block.columns = {
+                name: _as_arrow(values, as_written) for name, values in block.columns.items()
+            }
+            yield block
         row += len(full)
         line += len(texts) - 1
 
@@ -263,12 +277,9 @@ def _json_block(
         lines, rows = lines[kept], rows[kept]
     bad: dict[int, str] = {}
     found = _Objects(objects, bad)
-    columns = {
-        name: _as_arrow(values) for name in names if (values := found.column(name)) is not None
-    }
     return RawBlock(
         count=len(texts),
-        columns=columns,
+        columns={n: values for n in names if (values := found.column(n)) is not None},
         rows=rows,
         lines=lines,
         raw=lambda row: _show(texts[row]),
@@ -317,13 +328,13 @@ class _Objects:
         return found
 
 
-def _as_arrow(values: list[object]) -> Raw:
+def _as_arrow(values: Raw, as_written: bool) -> Raw:
     try:
         array = pa.array(values, from_pandas=False)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return values  # of several types: looked at one by one
-    if pa.types.is_decimal(array.type) and any(map(_is_negative_zero, values)):
-        return values  # Arrow's decimals know one zero only
+    if pa.types.is_decimal(array.type) and (as_written or any(map(_is_negative_zero, values))):
+        return values  # Arrow's decimals share one scale, and know one zero only
     return values if pa.types.is_nested(array.type) else array
 
 
@@ -337,7 +348,9 @@ def _is_negative_zero(value: object) -> bool:
 def _parquet_blocks(split: Split, names: Sequence[str], batch_rows: int) -> Iterator[RawBlock]:
     assert split.end is not None
     try:
-        with pq.ParquetFile(split.path, memory_map=True) as parquet:
+        with pq.ParquetFile(
+            split.path, memory_map=True, page_checksum_verification=True
+        ) as parquet:
             spelt = {column.casefold(): column for column in leaf_names(parquet.schema_arrow)}
             wanted = {n: spelt[n.casefold()] for n in names if n.casefold() in spelt}
             row = 0

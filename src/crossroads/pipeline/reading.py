@@ -41,10 +41,15 @@ class EventBatch:
 
 def read_split(split: Split, schema: Schema, batch_rows: int = BATCH_ROWS) -> Iterator[EventBatch]:
     """The events of a split. A batch may be empty: then it is there for its rejects."""
-    exact = any(attribute.type.kind is Kind.DECIMAL for attribute in schema.attributes)
-    for block in raw_blocks(split, schema.names, exact_numbers=exact, batch_rows=batch_rows):
+    for block in _event_blocks(split, schema, batch_rows):
         batch = _conformed(split, schema, block)
         yield from _pieces(batch, batch_rows)
+
+
+def _event_blocks(split: Split, schema: Schema, batch_rows: int) -> Iterator[RawBlock]:
+    """The one way to read events: a second reading must find the very rows of the first."""
+    exact = any(attribute.type.kind is Kind.DECIMAL for attribute in schema.attributes)
+    return raw_blocks(split, schema.names, exact_numbers=exact, batch_rows=batch_rows)
 
 
 def _conformed(split: Split, schema: Schema, block: RawBlock) -> EventBatch:
@@ -86,11 +91,12 @@ def rejects_of_rows(
     """Rejects for rows that were fine by themselves (repeated ids), with their text read again."""
     wanted = np.array(sorted(rows), dtype=np.int64)
     found: list[Reject] = []
-    for block in raw_blocks(split, schema.names, exact_numbers=False, batch_rows=BATCH_ROWS):
+    for block in _event_blocks(split, schema, BATCH_ROWS):
         for row in np.flatnonzero(np.isin(block.rows, wanted)).tolist():
             found.append(Reject(split.path, int(block.lines[row]), block.raw(row), reason))
         if len(found) == len(wanted):
             break
+    assert len(found) == len(wanted), (split.path, len(found), len(wanted))
     return found
 
 
@@ -118,8 +124,10 @@ def read_rows(
     lacking: dict[str, set[str]] = {}  # by JSON file: the fields that no line has had so far
     for split in plan_splits(list_files(path), None):
         if split.format != "jsonl":
-            _require(split, needed)
-        for block in raw_blocks(split, columns, exact_numbers=True, batch_rows=BATCH_ROWS):
+            _require(split, columns, needed)
+        for block in raw_blocks(
+            split, columns, exact_numbers=True, batch_rows=BATCH_ROWS, as_written=True
+        ):
             tables.append(_text_table(split, columns, block, rejects))
             if split.format == "jsonl" and block.count:
                 lacking[split.path] = lacking.get(split.path, needed) - set(block.columns)
@@ -137,7 +145,7 @@ def read_rows(
     return RowsRead(whole.unify_dictionaries().combine_chunks(), rejects)
 
 
-def _require(split: Split, required: set[str]) -> None:
+def _require(split: Split, columns: Sequence[str], required: set[str]) -> None:
     if split.format == "csv" and not split.header:
         return
     if split.format == "csv":
@@ -145,7 +153,12 @@ def _require(split: Split, required: set[str]) -> None:
     else:
         with pa.OSFile(split.path) as file:
             present = leaf_names(pq.read_schema(file))
-    folded = {name.casefold() for name in present}
+    folded = [name.casefold() for name in present]
+    for name in columns:
+        if folded.count(name.casefold()) > 1:
+            raise SourceError(
+                f"{split.path}: there are two columns {name!r}", hint="remove or rename one"
+            )
     for name in sorted(required):
         if name.casefold() not in folded:
             shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")

@@ -107,6 +107,8 @@ def session_settings(master: str, java: Java) -> dict[str, str]:
         # with; Spark's own 10,000 pays the cost per batch more often.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A second copy of a task could finish late and put back a part that was since replaced.
+        "spark.speculation": "false",
         # Workers keep compiled kernels and the mapped index from one task to the next.
         "spark.python.worker.reuse": "true",
         # LZ4 Parquet crashes Spark's reader under a pushed-down filter; zstd is also smaller.

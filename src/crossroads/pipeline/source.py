@@ -11,8 +11,9 @@ from __future__ import annotations
 import csv
 import difflib
 import hashlib
+import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,14 +72,7 @@ def list_files(path: str | Path) -> list[SourceFile]:
     root = Path(path)
     try:
         if root.is_dir():
-            found = sorted(
-                each
-                for each in root.rglob("*")
-                if each.is_file() and not _hidden(each.relative_to(root))
-            )
-            # rglob skips folders it may not enter; reading each one tells
-            for folder in [root, *(each for each in root.rglob("*") if each.is_dir())]:
-                next(folder.iterdir(), None)
+            found = sorted(_files_under(root))
         elif root.exists():
             found = [root]
         else:
@@ -100,8 +94,29 @@ def list_files(path: str | Path) -> list[SourceFile]:
     return files
 
 
-def _hidden(relative: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in relative.parts)
+def _files_under(root: Path) -> Iterator[Path]:
+    """Links are followed; a folder that several of them lead to, or back to, is read once."""
+
+    def fail(error: OSError) -> None:
+        raise error  # os.walk would skip a folder it may not enter
+
+    seen: set[str] = set()
+    for where, folders, names in os.walk(root, followlinks=True, onerror=fail):
+        real = os.path.realpath(where)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if not _hidden(name))
+        for name in names:
+            file = Path(where, name)
+            # a link to nothing is kept, so that it is an error, and not data that is missing
+            if not _hidden(name) and (file.is_file() or not file.exists()):
+                yield file
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
 
 
 def _source_file(path: Path) -> SourceFile:
@@ -218,6 +233,8 @@ def _plan_file(file: SourceFile, schema: Schema | None, target_bytes: int) -> It
         whole = _with_header(whole, schema)
     else:
         _refuse_json_array(whole)
+        if schema is not None:
+            _refuse_partition(file.path, schema, ())
     if file.compressed or file.size - whole.start <= target_bytes:
         yield whole
         return
@@ -327,11 +344,14 @@ def check_columns(path: str, columns: Sequence[str], schema: Schema) -> tuple[st
         attribute = schema.find(column)
         if attribute is None:
             unknown.append(column)
-        elif known.setdefault(attribute.name, column) is not column:
+        elif attribute.name in known:
             raise SourceError(
                 f"{path}: two columns, {known[attribute.name]!r} and {column!r}, "
                 f"both mean the attribute {attribute.name!r}"
             )
+        else:
+            known[attribute.name] = column
+    _refuse_partition(path, schema, known)
     shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
     if not known:
         hint = f"it has: {shown}; attributes: {', '.join(schema.names[:12])}"
@@ -345,11 +365,28 @@ def check_columns(path: str, columns: Sequence[str], schema: Schema) -> tuple[st
             raise SourceError(
                 f"{path}: there is no column for the id attribute {name!r}", hint=hint
             )
-    if not unknown:
-        return ()
-    return (
-        f"{path}: columns not in the schema, ignored: " + _with_guesses(unknown, schema, known),
-    )
+    warnings = []
+    if unknown:
+        guesses = _with_guesses(unknown, schema, known)
+        warnings.append(f"{path}: columns not in the schema, ignored: {guesses}")
+    absent = [name for name in schema.names if name not in known]
+    if absent:
+        shown = ", ".join(absent[:12]) + (", …" if len(absent) > 12 else "")
+        warnings.append(f"{path}: no column for: {shown}: NULL in every event")
+    return tuple(warnings)
+
+
+def _refuse_partition(path: str, schema: Schema, known: Collection[str]) -> None:
+    """A value that only the name of a folder tells (`day=1/`, as Hive does) would be NULL."""
+    for folder in Path(path).parts[:-1]:
+        name, equals, _ = folder.partition("=")
+        attribute = schema.find(name) if equals else None
+        if attribute is not None and attribute.name not in known:
+            raise SourceError(
+                f"{path}: the attribute {attribute.name!r} is in the folder name {folder!r}, "
+                "which is not read",
+                hint="write the column into the files, in folders without = in their names",
+            )
 
 
 def _with_guesses(unknown: Sequence[str], schema: Schema, known: dict[str, str]) -> str:
