@@ -161,7 +161,11 @@ def test_filters_that_look_at_nothing(
         ("empty.csv", "", "is empty"),
         ("other.csv", "a,b\n1,2\n", "no column is an attribute of schema 'shop'"),
         ("noid.csv", "ident,price\n1,2\n", "there is no column for the id attribute 'id'"),
-        ("nulls.csv", "id,price\n,2\n,3\n", "no usable event (2 were rejected, the first because"),
+        (
+            "nulls.csv",
+            "id,price,title,cost\n,2,,\n,3,,\n",
+            "no usable event (2 were rejected, the first because",
+        ),
         ("e.txt", "x", "unknown format .txt"),
         ("e.json", "[{}]", "is one JSON array, not JSON lines"),
     ],
