@@ -267,3 +267,14 @@ def test_no_filters_at_all():
     index = MatchIndex.of(STOCKS, [])
     assert index.match_batch(event_table(STOCKS, TEXTED)).ordinals.size == 0
     assert index.match({"k": 1}) == []
+
+
+def test_a_widened_box_and_its_exact_neighbour_report_once() -> None:
+    """Too many products of intervals: the second alternative is widened and overlaps the first."""
+    schema = Schema.from_mapping({"id": "id", "attributes": {"id": "int", "x": "int", "y": "int"}})
+    odd = ", ".join(map(str, range(1, 40, 2)))
+    text = f"(x = 2 AND y = 3) OR (x IN ({odd}) AND y IN ({odd}))"
+    index = MatchIndex.of(schema, [parse(text, schema)])
+    assert index.match({"id": 1, "x": 2, "y": 3}) == [0]
+    assert index.match({"id": 1, "x": 3, "y": 3}) == [0]
+    assert index.match({"id": 1, "x": 2, "y": 4}) == []

@@ -31,6 +31,7 @@ from crossroads.model.filter import (
 from crossroads.model.parse import FILTER_LENGTH_MAX, IN_SIZE_MAX, PREDICATES_MAX, parse
 from crossroads.model.regex import REGEX_LENGTH_MAX
 from crossroads.model.schema import Schema
+from crossroads.model.show import show
 from crossroads.model.syntax import NESTING_MAX
 from crossroads.model.types import (
     BIGINT,
@@ -372,3 +373,32 @@ def test_mutated_filters(data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 8)))
     parses_or_refuses(text[:start] + data.draw(st.sampled_from(("", *_WORDS))) + text[end:])
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("x = 1 -- c\r OR x = 2", "x = 1 OR x = 2"),  # a carriage return ends it
+        ("x = 1 -- c\\\n OR x = 2", "x = 1"),  # a backslash carries it on
+        ("x = 1 /* a * b */ OR x = 2", "x = 1 OR x = 2"),
+    ],
+)
+def test_comments_end_where_spark_ends_them(text: str, means: str) -> None:
+    schema = Schema.from_mapping({"id": "x", "attributes": {"x": "int"}})
+    assert parse(text, schema) == parse(means, schema)
+
+
+def test_nested_comments_are_refused() -> None:
+    schema = Schema.from_mapping({"id": "x", "attributes": {"x": "int"}})
+    with pytest.raises(FilterError, match="never closed"):
+        parse("x = 1 /* /* */ OR x = 2 -- */", schema)
+
+
+@pytest.mark.parametrize("text", ["w = 5", "w > 0", "w < 3000000000 - 2999999999", "w <= 99999999"])
+def test_whole_numbers_next_to_a_wide_decimal_take_only_their_digits(text: str) -> None:
+    schema = Schema.from_mapping({"id": "id", "attributes": {"id": "int", "w": "decimal(38,30)"}})
+    if "-" in text:
+        with pytest.raises(FilterError, match="no common decimal type"):
+            parse(text, schema)
+    else:
+        assert parse(show(parse(text, schema)), schema) == parse(text, schema)

@@ -60,7 +60,9 @@ def published(folder: str | Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise IndexFileError(f"{manifest} cannot be read", hint="publish again") from error
+        raise IndexFileError(
+            f"{manifest} cannot be read", hint="delete it and publish again"
+        ) from error
     if not sound:
         raise IndexFileError(f"{manifest} contradicts itself", hint="delete it and publish again")
     return names

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +46,7 @@ class Batch:
         self.size = table.num_rows
         self._columns: dict[str, pa.Array] = {}
         self._texts: dict[str, TextColumn] = {}
+        self._events: dict[int, Mapping[str, Value]] = {}
         self._keys: dict[str, Int64Array] = {}
         self._valid: dict[str, npt.NDArray[np.bool_]] = {}
 
@@ -96,13 +96,10 @@ class Batch:
         return codes
 
     def event(self, row: int) -> Mapping[str, Value]:
-        """One event as plain values, for the definition."""
-        found: list[dict[str, Any]] = (
-            pa.Table.from_batches([self.table.slice(row, 1)]).to_pylist()
-            if isinstance(self.table, pa.RecordBatch)
-            else self.table.slice(row, 1).to_pylist()
-        )
-        return found[0]
+        """One event as plain values, for the definition, which may ask for it many times."""
+        if row not in self._events:
+            self._events[row] = self.table.slice(row, 1).to_pylist()[0]
+        return self._events[row]
 
 
 def batch_of_event(schema: Schema, event: Mapping[str, Value]) -> Batch:

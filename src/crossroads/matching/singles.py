@@ -54,10 +54,12 @@ def boxes_of(owner: int, filter_: Filter) -> Iterator[SingleBox]:
     parts = _parts_of(folded(filter_))
     for part, most in parts:
         found = cover(part, most)
-        apart = len(parts) == 1 and _apart(found.alternatives)
-        for one in found.alternatives:
-            box, exact = _bounded(one.box)
-            exact = exact and found.exact
+        bounded = [_bounded(one.box) for one in found.alternatives]
+        # A box that was widened may overlap its neighbours, whatever they were before.
+        same = all(exact for _, exact in bounded)
+        apart = len(parts) == 1 and same and _apart(found.alternatives)
+        for one, (box, same_box) in zip(found.alternatives, bounded, strict=True):
+            exact = same_box and found.exact
             checks = one.checks if exact else frozenset()
             residual = None if exact else part
             direct = apart and exact and not checks

@@ -42,12 +42,26 @@ from crossroads.model.values import canonical
 _DIVISION_SCALE_MIN = 6  # Spark keeps at least this many decimal places
 
 
-def comparable(parts: list[Operand], position: int | None) -> list[Operand]:
-    """The same operands with one common type."""
+def comparable(
+    parts: list[Operand], position: int | None, *, two_sides: bool = False
+) -> list[Operand]:
+    """The same operands with one common type.
+
+    On the `two_sides` of a comparison Spark gives a whole number next to a decimal only the digits
+    it has; in a list it gives it all that its type may have.
+    """
     common = VOID
+    sized = two_sides and any(part.type.kind is Kind.DECIMAL for part in parts)
     for part in parts:
-        common = _common(common, part.type, position)
+        common = _common(common, _sized(part) if sized else part.type, position)
     return [convert(part, common, position) for part in parts]
+
+
+def _sized(part: Operand) -> Type:
+    if isinstance(part, Literal) and part.type.is_integral and part.value is not None:
+        assert isinstance(part.value, int)
+        return tight_decimal(part.value)
+    return part.type
 
 
 def settled_order(op: Comparison, left: Operand, right: Operand) -> bool | None:
@@ -127,7 +141,9 @@ def convert(part: Operand, to: Type, position: int | None) -> Operand:
     if isinstance(part, Literal):
         if part.type == STRING:
             return Literal(_moment(part.value, to, position), to, part.source)
-        if to.kind is Kind.DECIMAL and part.value is not None:
+        if to.kind is Kind.DECIMAL:
+            if part.value is None:  # of one type, however the others are written
+                return Literal(None, decimal_type(1, 0), part.source)
             return _decimal_operand(part)
         return Literal(cast_value(part.value, to), to, part.source)
     if part.type == STRING or part.type.is_text:

@@ -51,7 +51,8 @@ def instantiate(group: ShapeGroup, row: int) -> Filter:
         match leaf:
             case Compare(op, left, right):
                 # Types meet anew: the template's row may have had 45 where this one has 45.5.
-                return Compare(op, *comparable([operand(left), operand(right)], None))
+                sides = [operand(left), operand(right)]
+                return Compare(op, *comparable(sides, None, two_sides=True))
             case In(sought, options):
                 first, *rest = comparable([operand(sought), *map(operand, options)], None)
                 return In(first, tuple(one for one in rest if isinstance(one, Literal)))

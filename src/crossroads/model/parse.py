@@ -183,7 +183,7 @@ class _Reader:
         settled = settled_order(op, *sides)
         if settled is not None:
             return Constant(settled)
-        one, other = comparable(sides, self.position(right, left))
+        one, other = comparable(sides, self.position(right, left), two_sides=True)
         return Compare(op, one, other)
 
     def in_list(self, node: exp.In) -> Filter:

@@ -48,10 +48,12 @@ class Scanned:
         return self._text_marks[at] + position - self._shape_marks[at]
 
 
+# Comments end where Spark ends them: a backslash carries a line comment on. Spark nests the other
+# kind; such a comment is refused as one that is never closed.
 _STRING = r"'(?:[^'\\]|\\.|'')*'" + r'|"(?:[^"\\]|\\.|"")*"'
 _TOKEN = re.compile(
     rf"""
-      (?P<blank>\s+ | --[^\n]* | /\*.*?\*/)
+      (?P<blank>\s+ | --(?:\\\n|[^\r\n])* | /\*(?:(?!/\*|\*/).)*\*/)
     | (?P<moment>(?:DATE|TIMESTAMP)\b)\s*(?P<when>{_STRING})
     | (?P<prefixed>[A-Za-z_][A-Za-z0-9_]*(?=['"]))
     | (?P<string>{_STRING})

@@ -44,9 +44,9 @@ def show(filter_: Filter) -> str:
         case And(parts):
             return " AND ".join(_inside(part, (Or,)) for part in parts)
         case Or(parts):
-            return " OR ".join(_inside(part, (And,)) for part in parts)
+            return " OR ".join(map(show, parts))
         case Not(part):
-            return "NOT " + _inside(part, (And, Or, Compare, In, Like, RLike, IsNull))
+            return "NOT " + _inside(part, (And, Or))
         case Compare(op, left, right):
             return f"{show_operand(left)} {op} {show_operand(right)}"
         case In(operand, options):

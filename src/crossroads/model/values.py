@@ -20,12 +20,13 @@ from crossroads.model.types import (
 # What a URL must have at least: a scheme, and something after it without blanks.
 URL_PATTERN = r"[A-Za-z][A-Za-z0-9+.-]*:\S+"
 _URL = re.compile(URL_PATTERN)
-_INTEGER = re.compile(r"[+-]?\d+")
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?"
-    r"\s*(Z|UTC|[+-]\d{2}:\d{2})?"
+    r"\s*(Z|UTC|[+-]\d{2}:\d{2})?",
+    re.ASCII,
 )
 _BOOLEANS = {"true": True, "false": False}
 _DOUBLES = {
@@ -38,7 +39,7 @@ _DOUBLES = {
     "-infinity": -math.inf,
 }
 _DECIMALS = Context(prec=80)  # more than the 38 digits of the widest decimal
-_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def canonical(type_: Type, raw: object, written: str | None = None) -> Value:

@@ -408,11 +408,13 @@ def _watched(run: Run) -> Iterator[None]:
     stop = threading.Event()
     context = run.spark.sparkContext
     total = len(run.splits)
+    folder = run.output.staging / NOTIFICATIONS
 
     def watch() -> None:
         most = 0  # a plan may have several stages; what is drawn never goes back
         while not stop.wait(WATCH_SECONDS):
-            most = max(most, min(finished_tasks(context), total))
+            parts = sum(1 for _ in folder.glob("part-*"))  # a task may write several
+            most = max(most, min(max(finished_tasks(context), parts), total))
             run.reporter.progress(most, total)
 
     watcher = threading.Thread(target=watch, daemon=True)
