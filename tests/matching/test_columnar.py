@@ -134,3 +134,67 @@ def test_typed_columns_are_what_their_texts_are():
         filters_from_columns("startswith(s, :p)", pa.table({"p": ["a", "", "b"]}), SCHEMA)
     with pytest.raises(UsageError, match="NULL"):
         filters_from_columns("x >= :low", pa.table({"low": [None, 1.0]}), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("x > :a AND i > 5", "x > {a}D AND i > 5"),
+        ("i > 5 AND x > :a", "i > 5 AND x > {a}D"),
+        ("x IN (:a, 7)", "x IN ({a}D, 7)"),
+        ("x IN (7, 2.5, :a)", "x IN (7, 2.5, {a}D)"),
+        ("x IN (:a, :b)", "x IN ({a}D, {b}D)"),
+        ("x > -:a AND i > -5 AND d < 1.5", "x > -{a}D AND i > -5 AND d < 1.5"),
+        ("s = 'a:b' AND x > :a", "s = 'a:b' AND x > {a}D"),
+        (r"s <> 'it\'s :t' AND s = :t", r"s <> 'it\'s :t' AND s = '{t}'"),
+        ('s <> ":t" AND s = :t', "s <> ':t' AND s = '{t}'"),
+        ("/* :no */ x > :a AND `i` < 5 -- :no", "x > {a}D AND i < 5"),
+        ("s LIKE 'a%' AND x > :a", "s LIKE 'a%' AND x > {a}D"),
+        ("s LIKE 'a!%' ESCAPE '!' AND x > :a", "s LIKE 'a!%' ESCAPE '!' AND x > {a}D"),
+        ("startswith(s, 'a') OR x>:a AND s=:t", "startswith(s, 'a') OR x > {a}D AND s = '{t}'"),
+        ("contains(s, 'b') AND x > :a", "contains(s, 'b') AND x > {a}D"),
+        ("s RLIKE '^a.b' AND x > :a", "s RLIKE '^a.b' AND x > {a}D"),
+        ("day = DATE '2020-01-02' AND x > :a", "day = DATE '2020-01-02' AND x > {a}D"),
+        ("at >= '2020-01-02 03:04:05' AND x > :a", "at >= '2020-01-02 03:04:05' AND x > {a}D"),
+        ("x > :a AND x < 1e3", "x > {a}D AND x < 1e3"),
+        ("s IN (:t, 'a%', :t)", "s IN ('{t}', 'a%', '{t}')"),
+        ("x BETWEEN:a AND 500", "x BETWEEN {a}D AND 500"),
+    ],
+)
+def test_constants_of_a_template_are_the_same_in_every_row(template, text):
+    rows = [
+        {"a": a, "b": b, "t": t}
+        for a, b, t in [(1.5, 7.0, "a:b"), (2.0, 2.0, "ab"), (900.0, 0.5, "a%"), (7.0, 1.0, "é")]
+    ]
+    table = filters_from_columns(template, pa.Table.from_pylist(rows), SCHEMA)
+    parsed = [parse(text.format(**row), SCHEMA) for row in rows]
+    assert [instantiate(table.groups[0], row) for row in range(len(rows))] == parsed
+    moments = pa.array(["2020-01-01", "2020-01-02", "2020-01-03"]).cast(pa.date32())
+    events = [
+        {"x": x, "i": i, "d": Decimal(i), "s": s, "day": moments[i % 3].as_py(),
+         "at": moments.cast(pa.timestamp("us", "UTC"))[i % 3].as_py()}
+        for x in (None, -1.75, 1.5, 2.5, 7.0, 901.0)
+        for i, s in enumerate((None, "a:b", "a%", "axb", "é", "ab", "c"), start=1)
+    ]  # fmt: skip
+    found = MatchIndex.build(table).match_batch(pa.Table.from_pylist(events, schema=SCHEMA.arrow))
+    for at, event in enumerate(events):
+        wanted = [row for row, filter_ in enumerate(parsed) if matches(filter_, event)]
+        assert sorted(found.of(at).tolist()) == wanted, event
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("s LIKE 'a!%' ESCAPE :t", "cannot be used with columns"),
+        ("x > :a AND 1 = 1", "cannot be used with columns"),
+        ("x > :a AND i < x + 1", "cannot be used with columns"),
+        ("x > :a AND d > 1234567890123456.5", "at most 15 digits"),
+        ("x > :ab", "no column for ':ab'"),
+        ("x > :", "no column"),
+    ],
+)
+def test_templates_that_cannot_work_say_so(template, said):
+    columns = pa.table({"a": [1.5], "t": ["!"]})
+    with pytest.raises(UsageError) as refused:
+        filters_from_columns(template, columns, SCHEMA)
+    assert said in str(refused.value) + str(getattr(refused.value, "hint", ""))

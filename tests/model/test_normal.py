@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossroads.matching.definition import Event, matches, truth
+from crossroads.model import normal
 from crossroads.model.filter import Filter
 from crossroads.model.normal import (
     Conjunction,
@@ -60,6 +61,18 @@ def test_every_match_is_in_the_cover(data):
     for event in events:
         assert not (never_matches(filter_) and matches(filter_, event))
         assert matches(filter_, event) or not always_matches(filter_)
+
+
+@settings(max_examples=150)
+@given(st.data(), st.sampled_from([0, 10, 40, 200]))
+def test_the_cover_holds_every_match_when_work_runs_out(data, work):
+    schema = data.draw(schemas())
+    filter_ = parse(data.draw(filters(schema)), schema)
+    events = data.draw(event_lists(schema, min_size=5, max_size=12))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normal, "WORK_MAX", work)
+        patch.setattr(normal, "MERGED_MAX", work)
+        assert_cover_is_right(filter_, events, schema)
 
 
 @settings(max_examples=200)
@@ -189,3 +202,67 @@ def test_many_boxes_become_few_hulls():
     assert not found.exact
     events = [{"a": n, "b": n, "s": None, "c": None} for n in range(0, 3_000, 97)]
     assert all(any(satisfies(one, e, SMALL) for one in found.alternatives) for e in events)
+
+
+def _members(of: int, step: int, size: int) -> str:
+    return f"a{of} IN ({', '.join(str(step * n) for n in range(size))})"
+
+
+@pytest.mark.parametrize("size", [60, 2_500])
+@pytest.mark.parametrize("attributes", [8, 16], ids=["shared", "apart"])
+def test_products_of_long_lists_are_bounded_in_work(size, attributes):
+    """Combined exactly these would take minutes."""
+    schema = Schema.from_mapping(
+        {"id": "a0", "attributes": {f"a{n}": "int" for n in range(attributes)}}
+    )
+    text = " AND ".join(
+        f"({_members(2 * n % attributes, n + 3, size)}"
+        f" OR {_members((2 * n + 1) % attributes, n + 10, size)})"
+        for n in range(8)
+    )
+    filter_ = parse(text, schema)
+    found = cover(filter_)
+    assert not found.exact
+    zeros: Event = {f"a{n}": 0 for n in range(attributes)}
+    mixed: Event = {f"a{n}": 0 if n % 2 else 1 for n in range(attributes)}
+    for event in (zeros, mixed):
+        assert matches(filter_, event)
+        assert any(satisfies(one, event, schema) for one in found.alternatives)
+
+
+def test_lists_of_ordinary_length_stay_exact():
+    schema = Schema.from_mapping({"id": "a0", "attributes": {f"a{n}": "int" for n in range(4)}})
+    text = f"({_members(0, 2, 100)} OR {_members(1, 2, 100)})"
+    other = f"({_members(2, 2, 100)} OR {_members(3, 2, 100)})"
+    found = cover(parse(f"{text} AND {other}", schema))
+    assert (len(found.alternatives), found.exact) == (4, True)
+
+
+def test_a_long_and_of_ors_is_bounded_in_work():
+    filter_ = parse(" AND ".join(f"(a <> {n} OR b <> {n})" for n in range(3_000)), SMALL)
+    found = cover(filter_)
+    event: Event = {"a": 1, "b": 2, "s": None, "c": None}
+    assert matches(filter_, event)
+    assert any(satisfies(one, event, SMALL) for one in found.alternatives)
+
+
+def test_a_long_or_over_many_attributes_keeps_its_boxes():
+    schema = Schema.from_mapping({"id": "a0", "attributes": {f"a{n}": "int" for n in range(100)}})
+    text = " OR ".join(f"a{n % 100} = {n} AND a{(n + 1) % 100} > {n}" for n in range(4_900))
+    found = cover(parse(text, schema), 4_900)
+    assert (len(found.alternatives), found.exact) == (4_900, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("a = 1 AND b = 1 OR b = 1", "b = 1"),
+        ("b = 1 OR a = 1 AND b = 1 OR a = 2 AND b = 1", "b = 1"),
+        ("a < 2 AND b = 1 OR a < 3 AND b = 2 OR a = 2 AND b = 1", "a < 3 AND b IN (1, 2)"),
+        ("a = 1 AND b = 1 OR a = 1 AND b = 1", "a = 1 AND b = 1"),
+        ("a IS NULL AND b = 1 OR a IS NOT NULL AND b = 1", "b = 1"),
+    ],
+)
+def test_merging_needs_no_comparison_by_pairs(monkeypatch, text, same):
+    monkeypatch.setattr(normal, "ABSORBED_MAX", 0)
+    assert cover(parse(text, SMALL)) == cover(parse(same, SMALL))

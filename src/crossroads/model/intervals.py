@@ -51,16 +51,21 @@ class ValueSet:
 
     def intersection(self, other: ValueSet) -> ValueSet:
         """One walk along both: of two intervals, the one that ends first is done."""
+        if self is other:
+            return self
         found: list[Interval] = []
         mine, theirs = 0, 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
             (low, high), (other_low, other_high) = self.intervals[mine], other.intervals[theirs]
-            found.append((max(low, other_low), _lesser(high, other_high)))
-            if _lesser(high, other_high) == high:
+            start, end = max(low, other_low), _lesser(high, other_high)
+            if end is None or start < end:  # type: ignore[operator]
+                found.append((start, end))
+            if end == high:
                 mine += 1
             else:
                 theirs += 1
-        return value_set(self.type, found, self.null and other.null)
+        # Sorted, and apart because one of the two has a gap between any two of them.
+        return ValueSet(self.type, tuple(found), self.null and other.null)
 
     def complement(self) -> ValueSet:
         """Everything else, NULL included exactly when it did not belong."""
@@ -76,7 +81,25 @@ class ValueSet:
         return value_set(self.type, found, not self.null)
 
     def contains(self, other: ValueSet) -> bool:
-        return self.intersection(other) == other
+        """Every interval within one of ours: the first and the last, which seldom are, first."""
+        if self is other:
+            return True
+        if other.null and not self.null:
+            return False
+        if not other.intervals:
+            return True
+        return (
+            self._spans(other.intervals[0])
+            and self._spans(other.intervals[-1])
+            and all(self._spans(interval) for interval in other.intervals)
+        )
+
+    def _spans(self, interval: Interval) -> bool:
+        at = bisect_right(self.intervals, interval[0], key=itemgetter(0)) - 1
+        if at < 0:
+            return False
+        end, wanted = self.intervals[at][1], interval[1]
+        return end is None or (wanted is not None and wanted <= end)  # type: ignore[operator]
 
     def hull(self) -> ValueSet:
         """The least set with one interval that holds this one."""

@@ -31,6 +31,11 @@ from crossroads.model.types import STRING, Key, successor
 
 BOXES_MAX = 64  # alternatives of one filter the index keeps apart before it takes hulls
 ABSORBED_MAX = 256  # alternatives compared pair by pair to drop those within another
+# What one filter may cost: the sides and intervals of all pairs of alternatives ever combined or
+# compared, at up to a microsecond each. The longest list of constants takes a seventh; a
+# product of long lists would take minutes, so beyond it sets become hulls and boxes become few.
+WORK_MAX = 1_500_000
+MERGED_MAX = 4_000_000  # sides looked at to merge alternatives; beyond it they stay apart
 
 Box = Mapping[Dimension, ValueSet]
 ANYTHING: Box = MappingProxyType({})
@@ -73,9 +78,9 @@ class Cover:
 
 
 def cover(filter_: Filter, max_boxes: int = BOXES_MAX) -> Cover:
-    """At most `max_boxes` alternatives; hulls where there would be more."""
+    """At most `max_boxes` alternatives; hulls where there would be more, or too much work."""
     assert max_boxes >= 1
-    alternatives, exact = _alternatives(filter_, True, max_boxes)
+    alternatives, exact = _alternatives(filter_, True, _Limits(max_boxes))
     return Cover(tuple(alternatives), exact)
 
 
@@ -119,10 +124,25 @@ def _backwards(text: Key) -> Key:
     return text[::-1]
 
 
-def _alternatives(filter_: Filter, wanted: bool, most: int) -> tuple[list[Conjunction], bool]:
+@dataclass(slots=True)
+class _Limits:
+    """Of one call of `cover`: the alternatives kept apart, and the work that is left."""
+
+    most: int
+    work: int = field(default_factory=lambda: WORK_MAX)
+
+    def spend(self, cost: int) -> bool:
+        """Is there enough left? Then it is spent."""
+        affordable = cost <= self.work
+        if affordable:
+            self.work -= cost
+        return affordable
+
+
+def _alternatives(filter_: Filter, wanted: bool, limits: _Limits) -> tuple[list[Conjunction], bool]:
     match filter_:
         case Not(part):
-            return _alternatives(part, not wanted, most)
+            return _alternatives(part, not wanted, limits)
         case Constant(value):
             return ([Conjunction(ANYTHING)] if value is wanted else []), True
         case And(parts):
@@ -131,7 +151,7 @@ def _alternatives(filter_: Filter, wanted: bool, most: int) -> tuple[list[Conjun
             combine = _any if wanted else _all
         case _:
             return _leaf(filter_, wanted), True
-    return combine([_alternatives(part, wanted, most) for part in parts], most)
+    return combine([_alternatives(part, wanted, limits) for part in parts], limits)
 
 
 def _leaf(predicate: Predicate, wanted: bool) -> list[Conjunction]:
@@ -166,36 +186,81 @@ def _contains(attr: Attr, text: str) -> Predicate:
 _Found = tuple[list[Conjunction], bool]
 
 
-def _any(parts: list[_Found], most: int) -> _Found:
-    found = _merged([one for alternatives, _ in parts for one in alternatives])
-    exact = all(exact for _, exact in parts)
-    return (found, exact) if len(found) <= most else (_hulls(found, most), False)
+def _any(parts: list[_Found], limits: _Limits) -> _Found:
+    found = _merged([one for alternatives, _ in parts for one in alternatives], limits)
+    return _few(found, all(exact for _, exact in parts), limits)
 
 
-def _all(parts: list[_Found], most: int) -> _Found:
+def _all(parts: list[_Found], limits: _Limits) -> _Found:
     """Two by two, like a knock-out cup: long chains on one attribute stay cheap that way."""
     left = sorted(parts, key=lambda part: len(part[0]))
     while len(left) > 1:
         paired = [
-            _both(one, other, most) for one, other in zip(left[::2], left[1::2], strict=False)
+            _both(one, other, limits) for one, other in zip(left[::2], left[1::2], strict=False)
         ]
         left = paired + left[len(left) - len(left) % 2 :]
     return left[0]
 
 
-def _both(one: _Found, other: _Found, most: int) -> _Found:
-    exact = one[1] and other[1]
+def _both(one: _Found, other: _Found, limits: _Limits) -> _Found:
+    one, other = _affordable(one, other, limits)
     found = _merged(
         [
             Conjunction(box, mine.checks | theirs.checks)
             for mine in one[0]
             for theirs in other[0]
             if (box := _meet([*mine.box.items(), *theirs.box.items()])) is not None
-        ]
+        ],
+        limits,
     )
     if not found:
         return [], True  # not even the supersets meet
-    return (found, exact) if len(found) <= most else (_hulls(found, most), False)
+    return _few(found, one[1] and other[1], limits)
+
+
+def _few(found: list[Conjunction], exact: bool, limits: _Limits) -> _Found:
+    few = len(found) <= limits.most
+    return (found, exact) if few else (_hulls(found, limits.most), False)
+
+
+def _affordable(one: _Found, other: _Found, limits: _Limits) -> tuple[_Found, _Found]:
+    """Both, or supersets of them that cost less to combine: fewer intervals, then fewer boxes."""
+    if limits.spend(_cost(one, other)):
+        return one, other
+    one, other = _widened(one), _widened(other)
+    if limits.spend(_cost(one, other)):
+        return one, other
+    return _single(one), _single(other)  # as cheap as reading them
+
+
+def _cost(one: _Found, other: _Found) -> int:
+    return _size(one[0]) * len(other[0]) + _size(other[0]) * len(one[0])
+
+
+def _size(found: list[Conjunction]) -> int:
+    """Sides and their intervals; an alternative without sides counts as well."""
+    return sum(
+        1 + sum(1 + len(values.intervals) for values in conjunction.box.values())
+        for conjunction in found
+    )
+
+
+def _widened(found: _Found) -> _Found:
+    """The hull of every set of values."""
+    wide: list[Conjunction] = []
+    exact = found[1]
+    for conjunction in found[0]:
+        if any(len(values.intervals) > 1 for values in conjunction.box.values()):
+            exact = False
+            hulls = {dimension: values.hull() for dimension, values in conjunction.box.items()}
+            box = {d: values for d, values in hulls.items() if not values.is_everything}
+            conjunction = Conjunction(box, conjunction.checks)
+        wide.append(conjunction)
+    return wide, exact
+
+
+def _single(found: _Found) -> _Found:
+    return found if len(found[0]) <= 1 else ([_hull(found[0])], False)
 
 
 def _meet(sides: Iterable[tuple[Dimension, ValueSet]]) -> Box | None:
@@ -228,42 +293,88 @@ def _whole_texts(forwards: ValueSet, backwards: ValueSet) -> ValueSet | None:
     return value_set(forwards.type, kept, forwards.null and backwards.null)
 
 
-def _merged(found: list[Conjunction]) -> list[Conjunction]:
+def _merged(found: list[Conjunction], limits: _Limits) -> list[Conjunction]:
     """Alternatives that differ in one dimension only become one: `a < 3 OR a > 7` is one box.
 
     By hashing, not pair by pair: a filter may have thousands of alternatives.
     """
     if len(found) < 2:
         return found
-    for dimension in dict.fromkeys(d for one in found for d in one.box):
-        found = _merged_along(dimension, found)
-    return _absorbed(found) if len(found) <= ABSORBED_MAX else found
+    if sum(len(one.box) ** 2 for one in found) <= MERGED_MAX:
+        found = _Merger(found).merged()
+    if len(found) <= ABSORBED_MAX and limits.spend(len(found) * _size(found)):
+        return _absorbed(found)
+    return found
 
 
-def _merged_along(dimension: Dimension, found: list[Conjunction]) -> list[Conjunction]:
-    """Those alike in all but this dimension, with the union of their values in it."""
-    alike: dict[object, list[Conjunction]] = {}
-    for one in found:
-        rest = frozenset((d, values) for d, values in one.box.items() if d != dimension)
-        alike.setdefault((one.checks, rest), []).append(one)
-    return [
-        group[0] if len(group) == 1 else _union_along(dimension, group) for group in alike.values()
-    ]
+_Key = tuple[frozenset[Check], frozenset[int]]  # the checks, and the sides by their numbers
+
+
+class _Merger:
+    """Merges along one dimension after the other, each time among those that have it."""
+
+    def __init__(self, found: list[Conjunction]) -> None:
+        self.numbers: dict[tuple[Dimension, ValueSet], int] = {}
+        # Long sets are slow to hash and many alternatives share one; held, so that no other set
+        # can come to have its id.
+        self.seen: dict[tuple[Dimension, int], tuple[ValueSet, int]] = {}
+        self.alive: dict[_Key, Conjunction] = {}  # equal ones become one here
+        for one in found:
+            self.alive.setdefault(self.key(one), one)
+
+    def key(self, one: Conjunction) -> _Key:
+        return one.checks, frozenset(self.number(d, values) for d, values in one.box.items())
+
+    def number(self, dimension: Dimension, values: ValueSet) -> int:
+        known = self.seen.get((dimension, id(values)))
+        if known is None:
+            number = self.numbers.setdefault((dimension, values), len(self.numbers))
+            known = self.seen[dimension, id(values)] = values, number
+        return known[1]
+
+    def merged(self) -> list[Conjunction]:
+        having: dict[Dimension, dict[_Key, None]] = {}  # in order, and none twice
+        for key, one in self.alive.items():
+            for dimension in one.box:
+                having.setdefault(dimension, {})[key] = None
+        for dimension in list(having):
+            for key in self.merge_along(dimension, having.pop(dimension)):
+                for other in self.alive[key].box:  # made just now: listed where it is yet to come
+                    if other in having:
+                        having[other][key] = None
+        return list(self.alive.values())
+
+    def merge_along(self, dimension: Dimension, keys: Iterable[_Key]) -> list[_Key]:
+        """Those alike in all but this dimension, with the union of their values in it."""
+        alike: dict[_Key, list[_Key]] = {}
+        for key in keys:
+            if key in self.alive:
+                side = self.number(dimension, self.alive[key].box[dimension])
+                alike.setdefault((key[0], key[1] - {side}), []).append(key)
+        made: list[_Key] = []
+        for rest, group in alike.items():
+            if rest in self.alive:  # allows anything in this dimension
+                for key in group:
+                    del self.alive[key]
+            elif len(group) > 1:
+                union = _union_along(dimension, [self.alive.pop(key) for key in group])
+                made.append(self.key(union))
+                self.alive[made[-1]] = union
+        return made
 
 
 def _union_along(dimension: Dimension, group: list[Conjunction]) -> Conjunction:
     box = dict(group[0].box)
-    box.pop(dimension, None)
-    sides = [one.box.get(dimension) for one in group]
-    known = [side for side in sides if side is not None]
-    if len(known) == len(sides):  # otherwise one of them allows anything
-        values = value_set(
-            known[0].type,
-            [interval for side in known for interval in side.intervals],
-            any(side.null for side in known),
-        )
-        if not values.is_everything:
-            box[dimension] = values
+    sides = [one.box[dimension] for one in group]
+    values = value_set(
+        sides[0].type,
+        [interval for side in sides for interval in side.intervals],
+        any(side.null for side in sides),
+    )
+    if values.is_everything:
+        del box[dimension]
+    else:
+        box[dimension] = values
     return Conjunction(box, group[0].checks)
 
 

@@ -7,6 +7,7 @@ need thought) is parsed one by one and kept as `singles`; what is wrong is in `e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -35,9 +36,11 @@ from crossroads.model.filter import (
     predicates,
 )
 from crossroads.model.like import LikePatternError, parse_like
+from crossroads.model.literals import number as read_number
+from crossroads.model.literals import unquote
 from crossroads.model.parse import FILTER_LENGTH_MAX, parse
 from crossroads.model.regex import RegexError, check_regex
-from crossroads.model.scan import LiteralKind, scan
+from crossroads.model.scan import LiteralKind, LiteralText, scan
 from crossroads.model.scankernel import NUMBER, TEXT, cut_texts, same_shape, scan_texts
 from crossroads.model.schema import Schema
 from crossroads.model.types import DOUBLE, Kind, Type, to_key
@@ -145,34 +148,32 @@ def read_filters(texts: pa.Array | pa.ChunkedArray, schema: Schema) -> FilterTab
 def filters_from_columns(template: str, columns: pa.Table, schema: Schema) -> FilterTable:
     """Subscriptions that exist as typed columns: `"symbol = :s AND open BETWEEN :low AND :high"`.
 
-    Each `:name` takes the column of that name, in any order; NULLs are not allowed.
+    Each `:name` outside quotes takes the column of that name, in any order; NULLs are not allowed.
     """
-    names = sorted(columns.column_names, key=len, reverse=True)
-    slots: list[Slot] = []
-    text, used = "", template
-    while ":" in used:
-        before, _, used = used.partition(":")
-        name = next((name for name in names if used.startswith(name)), None)
-        if name is None:
-            raise UsageError(f"no column for {':' + used[:20]!r} in {template!r}")
-        column = _contiguous(columns[name])
-        if column.null_count:
-            raise UsageError(f"column {name!r} has NULLs: a parameter must have a value")
-        slot, example = _typed_slot(column, name)
-        slots.append(slot)
-        text, used = text + before + example, used[len(name) :]
-    filter_ = parse(text + used, schema)
+    text, parameters = _filled_in(template, columns)
+    filter_ = parse(text, schema)
     rows = np.arange(columns.num_rows, dtype=np.int64)
-    group = ShapeGroup(filter_, rows, tuple(slots))
+    written = scan(text).literals
+    # A constant of the template is a column as well, of one value: whatever reads columns then
+    # reads every literal alike.
+    constants = np.zeros(rows.size, np.int64)
+    slots = tuple(
+        parameters[literal.start] if literal.start in parameters else _constant(literal, constants)
+        for literal in written
+    )
+    group = ShapeGroup(filter_, rows, slots)
     leaves = list(predicates(filter_))
-    if not all(_columnar(leaf, group) for leaf in leaves):
+    named = {literal.source[0] for leaf in leaves for literal in _literals(leaf) if literal.source}
+    lost = any(at not in named for at, one in enumerate(written) if one.start in parameters)
+    if lost or not all(_columnar(leaf, group) for leaf in leaves):
         raise UsageError(f"{template!r} cannot be used with columns: write filters as text")
-    good, _ = _converted(group, leaves, [LiteralKind.STRING] * len(slots))
+    good, slots = _converted(group, leaves, [literal.kind for literal in written])
     if not good.all():
         raise UsageError(
             f"row {int(np.argmin(good))} has an empty text or a pattern that is refused",
             hint="write those filters as text",
         )
+    group = ShapeGroup(filter_, rows, slots)
     return FilterTable(schema, columns.num_rows, (group,) if rows.size else ())
 
 
@@ -271,6 +272,52 @@ def _slot(
         pa.Array.from_buffers(
             pa.large_string(), at.size, [None, pa.py_buffer(offsets), pa.py_buffer(cut)]
         )
+    )
+
+
+# What a colon may stand in without naming a parameter: strings, quoted names, comments.
+_QUOTED = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?P<colon>:)""",
+    re.DOTALL,
+)
+
+
+def _filled_in(template: str, columns: pa.Table) -> tuple[str, dict[int, Slot]]:
+    """The text with a literal for each parameter, and where (by the literal) each slot belongs."""
+    names = sorted(filter(None, columns.column_names), key=len, reverse=True)
+    parameters: dict[int, Slot] = {}
+    text, done = "", 0
+    for found in _QUOTED.finditer(template):
+        if found["colon"] is None:
+            continue
+        used = template[found.end() :]
+        name = next((one for one in names if re.match(rf"{re.escape(one)}(?!\w)", used)), None)
+        if name is None:
+            raise UsageError(f"no column for {':' + used[:20]!r} in {template!r}")
+        column = _contiguous(columns[name])
+        if column.null_count:
+            raise UsageError(f"column {name!r} has NULLs: a parameter must have a value")
+        slot, example = _typed_slot(column, name)
+        text += template[done : found.start()] + " "  # apart from a word before it
+        parameters[len(text) + max(example.find("'"), 0)] = slot  # DATE '…' starts at its quote
+        text, done = text + example, found.end() + len(name)
+    return text + template[done:], parameters
+
+
+def _constant(literal: LiteralText, rows: Ints) -> Slot:
+    if literal.kind is not LiteralKind.NUMBER:
+        texts = pa.array([unquote(literal.text)], pa.large_string())
+        return Texts(texts).take(rows)
+    data, offsets = _buffers(pa.array([literal.text]))
+    _, counts, _, _, _, mantissas, scales = scan_texts(data, offsets)
+    if counts[0] == 1:
+        return Numbers(mantissas, scales).take(rows)
+    value = read_number(literal.text).value
+    if isinstance(value, float):
+        return Doubles(np.array([value])).take(rows)
+    raise UsageError(
+        f"the number {literal.text} cannot stand beside columns",
+        hint="write it with at most 15 digits and no suffix, or write filters as text",
     )
 
 

@@ -15,6 +15,9 @@ from crossroads.model.scan import SLOT
 # for each, of the 1,000 that Python allows: this leaves the caller over 300.
 NESTING_MAX = 32
 SHAPES_CACHED = 4_096  # trees kept; a subscription set rarely has more distinct shapes
+# Characters of a shape worth keeping: trees take hundreds of bytes per character, so a few thousand
+# long ones would fill the memory. Long shapes seldom repeat.
+SHAPE_CACHED_MAX = 2_000
 TOO_DEEP = f"nested deeper than {NESTING_MAX} levels"
 
 
@@ -28,9 +31,17 @@ class ShapeError(Exception):
         self.expected = expected
 
 
-@lru_cache(maxsize=SHAPES_CACHED)
 def tree_of(shape: str) -> exp.Expr:
-    """sqlglot's tree of a shape. Cached: the tree is read, never changed."""
+    """sqlglot's tree of a shape. Often a kept one: the tree is read, never changed."""
+    return _kept_tree(shape) if len(shape) <= SHAPE_CACHED_MAX else _tree(shape)
+
+
+@lru_cache(maxsize=SHAPES_CACHED)
+def _kept_tree(shape: str) -> exp.Expr:
+    return _tree(shape)
+
+
+def _tree(shape: str) -> exp.Expr:
     _check_brackets(shape)
     try:
         return sqlglot.parse_one(shape, read="spark", into=exp.Condition)
