@@ -50,7 +50,12 @@ def test_a_sparse_beginning_does_not_make_a_dense_step_too_large(
     assert sizes[-2][1] <= 1_000  # once the density is known, steps are as small as asked for
 
 
+def test_sparse_events_are_few_steps_however_many_subscriptions() -> None:
+    assert sum(1 for _ in steps.match_in_steps(_index(20_000), _events(30_000, 0))) == 2
+
+
 def test_one_event_may_match_more_than_a_step_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "PAIRS_PER_STEP_MAX", 10)
-    sizes = [m.ordinals.size for _, _, m in steps.match_in_steps(_index(50), _events(0, 3))]
-    assert sizes == [50, 50, 50]
+    index = _index(2_000)
+    sizes = [m.ordinals.size for _, _, m in steps.match_in_steps(index, _events(0, 3))]
+    assert sizes == [2_000, 2_000, 2_000]

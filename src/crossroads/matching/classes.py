@@ -31,6 +31,10 @@ IDS_PER_EVENT_FIRST = 4  # first guess of the output; growing it extrapolates wh
 GROWTH_MARGIN = 1.15
 
 
+class TooDense(Exception):
+    """The events match more than the caller is ready to hold at once."""
+
+
 @dataclass(frozen=True)
 class ClassIndex:
     """The compiled boxes. Immutable, so any number of threads may match with it at once."""
@@ -77,12 +81,13 @@ class ClassIndex:
         return len(self.classes)
 
     def match(
-        self, codes: Int32Array, *, buffer: Int32Array | None = None
+        self, codes: Int32Array, *, buffer: Int32Array | None = None, most: int | None = None
     ) -> tuple[Int64Array, Int32Array]:
         """Ids per event: those of event e are ids[offsets[e]:offsets[e + 1]], in any order.
 
         `codes` is (dimensions, events), C-contiguous. A `buffer` is used for the ids as long as
         it is large enough, which saves the cost of fresh memory when batches follow each other.
+        TooDense if several events have over `most` ids together: ask for fewer events at a time.
         """
         self._check(codes)
         events = codes.shape[1]
@@ -102,7 +107,10 @@ class ClassIndex:
             if done == events:
                 return offsets, buffer[: offsets[events]]
             used = int(offsets[done])
+            if most is not None and events > 1 and used + int(room) > most:
+                raise TooDense
             foreseen = int(used / done * events * GROWTH_MARGIN) if done else 0
+            foreseen = foreseen if most is None else min(foreseen, most)
             grown = np.empty(max(foreseen, 2 * len(buffer), int(room)), dtype=np.int32)
             grown[:used] = buffer[:used]
             buffer = grown

@@ -142,9 +142,12 @@ class MatchIndex:
         found = self._match(batch_of_event(self.schema, event))
         return sorted(found.ordinals.tolist())
 
-    def match_batch(self, events: pa.Table | pa.RecordBatch) -> Matches:
-        """Of a table whose columns are those of `Schema.arrow` (others are ignored)."""
-        return self._match(Batch(self.schema, events))
+    def match_batch(self, events: pa.Table | pa.RecordBatch, *, most: int | None = None) -> Matches:
+        """Of a table whose columns are those of `Schema.arrow` (others are ignored).
+
+        `classes.TooDense` if several events have over `most` matches together.
+        """
+        return self._match(Batch(self.schema, events), most)
 
     @property
     def nbytes(self) -> int:
@@ -154,11 +157,11 @@ class MatchIndex:
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _match(self, batch: Batch) -> Matches:
+    def _match(self, batch: Batch, most: int | None = None) -> Matches:
         codes = np.empty((len(self.dimensions), batch.size), np.int32)
         for at, (dimension, type_) in enumerate(self.dimensions):
             codes[at] = batch.codes(dimension, type_, self.coders[at])
-        offsets, ids = self.classes.match(codes)
+        offsets, ids = self.classes.match(codes, most=most)
         if not self.candidates.owners.size:
             return Matches(offsets, ids)
         return self._with_candidates(batch, codes, offsets, ids)
