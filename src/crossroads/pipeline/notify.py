@@ -30,6 +30,13 @@ from crossroads.matching.index import Matches
 from crossroads.model.schema import Schema
 from crossroads.model.values import text_of
 from crossroads.pipeline.output import part_path, replacing, write_part
+from crossroads.pipeline.pairpages import (
+    DICTIONARY_BYTES_MAX,
+    ROWS_PER_GROUP,
+    NamedBy,
+    Names,
+    PairFile,
+)
 
 Shape = Literal["pairs", "lists", "compact"]
 Per = Literal["subscription", "subscriber"]
@@ -37,8 +44,6 @@ Format = Literal["parquet", "jsonl", "csv"]
 
 NOTIFICATIONS = "notifications"
 EVENTS = "events"  # the look-up table of the compact shape
-ROWS_PER_GROUP = 4 << 20  # rows of a Parquet row group: large enough for the dictionaries to pay
-_DICTIONARY_BYTES_MAX = 256 << 20  # above pyarrow's 1 MiB, or it falls back to plain strings
 _VALUES_AT_A_TIME = 1 << 16  # that the writer packs: its own 1,024 is a third slower
 _EVENT_ROWS = np.int64(1 << 32)  # an event's ordinal: split number, then row within the split
 
@@ -69,6 +74,11 @@ class Notify:
         return ("event", "event_id") if self.shape == "compact" else ()
 
     @property
+    def is_pairs_of_names(self) -> bool:
+        """The usual output, and the largest: `PairFile` writes it several times as fast."""
+        return self.shape == "pairs" and self.format == "parquet" and not self.include
+
+    @property
     def receiver(self) -> str:
         """The column that names who is told."""
         return "subscription_id" if self.per == "subscription" else "subscriber"
@@ -93,6 +103,20 @@ class Receivers:
     def subscriber_of(self) -> Int32Array:
         codes = self._encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
         return np.asarray(codes, np.int32)
+
+    @cached_property
+    def _id_names(self) -> Names:
+        return Names(self.ids)
+
+    @cached_property
+    def _subscriber_names(self) -> Names:
+        return Names(self.subscribers)
+
+    def columns(self, per: Per) -> list[NamedBy]:
+        """Of pairs, after the event's id: what there is to say of the ordinals that are told."""
+        if per == "subscriber":
+            return [NamedBy(self._subscriber_names)]
+        return [NamedBy(self._id_names), NamedBy(self._subscriber_names, self.subscriber_of)]
 
     def told(self, matches: Matches, per: Per) -> Matches:
         """The ordinals of who is told: subscriptions, or each subscriber once."""
@@ -196,9 +220,19 @@ def _spread(column: pa.ChunkedArray, row: Int32Array) -> pa.Array:
 
 class Part(AbstractContextManager["Part"]):
     """One part of the output, written by one task: appears whole under its name at the end,
-    replacing an earlier attempt at it. Compact parts have a part of the look-up table beside."""
+    replacing an earlier attempt at it. Compact parts have a part of the look-up table beside,
+    unless another part tells of the same events (`lookup` False)."""
 
-    def __init__(self, staging: Path, number: int, notify: Notify, receivers: Receivers) -> None:
+    def __init__(
+        self,
+        staging: Path,
+        number: int,
+        notify: Notify,
+        receivers: Receivers,
+        *,
+        lookup: bool = True,
+    ) -> None:
+        self.lookup = lookup and notify.shape == "compact"
         self.notify = notify
         self.receivers = receivers
         self.rows = 0  # of the file: a list is one row
@@ -208,6 +242,7 @@ class Part(AbstractContextManager["Part"]):
         self._number = number
         self._events: list[pa.Table] = []
         self._stack = ExitStack()
+        self._pairs: PairFile | None = None
         self._parquet: pq.ParquetWriter | None = None
         self._text: _TextLines | None = None
 
@@ -225,15 +260,20 @@ class Part(AbstractContextManager["Part"]):
             self._write(_no_events(self.notify.schema))  # a part with no rows still has columns
         if self._parquet is not None:
             self._parquet.close()
-        if kind is None and self.notify.shape == "compact":
+        if kind is None and self._pairs is not None:
+            self._pairs.close()
+        if kind is None and self.lookup:
             # Also without events: a second attempt must leave nothing of the first.
             none = _lookup_table(self.notify, _no_events(self.notify.schema))
             events = pa.concat_tables([none, *self._events])
             write_part(self._lookup, self._number, events, "parquet")  # a table to join with
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, events: MatchedEvents) -> None:
-        if self.notify.shape == "compact":
+    def write(self, events: MatchedEvents, receivers: Receivers | None = None) -> None:
+        """`receivers`: who is meant by the ordinals, from here on, where that changes."""
+        if receivers is not None:
+            self.receivers = receivers
+        if self.lookup:
             self._events.append(_lookup_table(self.notify, events))
         self._write(events)
 
@@ -241,12 +281,20 @@ class Part(AbstractContextManager["Part"]):
         told = self.receivers.told(events.matches, self.notify.per)
         events = replace(events, matches=told)
         self.told += told.ordinals.size
-        if self.notify.format == "parquet":
+        if self.notify.is_pairs_of_names:
+            self._write_pairs(events.ids, told)
+        elif self.notify.format == "parquet":
             self._write_parquet(notification_table(self.notify, self.receivers, events))
         else:
             if self._text is None:
-                self._text = _TextLines(self.notify, self.receivers, self._file)
-            self.rows += self._text.write(events)
+                self._text = _TextLines(self.notify, self._file)
+            self.rows += self._text.write(events, self.receivers)
+
+    def _write_pairs(self, ids: pa.Array, told: Matches) -> None:
+        if self._pairs is None:
+            self._pairs = PairFile(self._file, self.notify.columns)
+        self._pairs.write(ids, told, self.receivers.columns(self.notify.per))
+        self.rows = self._pairs.rows
 
     def _write_parquet(self, table: pa.Table) -> None:
         if self._parquet is None:
@@ -263,7 +311,8 @@ class Part(AbstractContextManager["Part"]):
                 write_statistics=False,
                 store_schema=False,
                 use_dictionary=not compact,  # plain ordinals compress as well, at twice the speed
-                dictionary_pagesize_limit=_DICTIONARY_BYTES_MAX,
+                # above pyarrow's 1 MiB, or it falls back to plain strings
+                dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
             )
         if table.num_rows or self.rows == 0:
             self._parquet.write_table(table, row_group_size=ROWS_PER_GROUP)
@@ -286,25 +335,26 @@ def _no_events(schema: Schema) -> MatchedEvents:
 class _TextLines:
     """CSV and JSON lines: each line is a piece of its event and a piece of its receiver."""
 
-    def __init__(self, notify: Notify, receivers: Receivers, file: BinaryIO) -> None:
+    def __init__(self, notify: Notify, file: BinaryIO) -> None:
         self.notify = notify
-        self.receivers = receivers
+        self.receivers: Receivers | None = None
         self.file = file
         self.json = notify.format == "jsonl"
         self.included = () if notify.shape == "compact" else notify.include
-        self.receiver_pieces = self._receiver_pieces()
         if not self.json:
             header = map(_cell, (*notify.columns, *self.included))
             file.write((",".join(header) + "\n").encode())
 
-    def write(self, events: MatchedEvents) -> int:
+    def write(self, events: MatchedEvents, receivers: Receivers) -> int:
         told = events.matches
+        if receivers is not self.receivers and self.notify.shape != "compact":
+            self.receivers, self.receiver_pieces = receivers, self._receiver_pieces(receivers)
         if self.notify.shape == "lists":
             return self._write_lists(events, told)
         row = pa.array(told.events)
         lines = pc.binary_join_element_wise(
             pa.array(self._beginnings(events), pa.large_string()).take(row),
-            self.receiver_pieces.take(pa.array(told.ordinals)),
+            self._receivers_of(told.ordinals),
             pa.array(self._endings(events), pa.large_string()).take(row),
             pa.scalar("", pa.large_string()),
         )
@@ -336,14 +386,18 @@ class _TextLines:
             return "".join(f",{_json(n)}:{_json(v)}" for n, v in pairs)
         return "".join("," + _cell(value) for value in values)
 
-    def _receiver_pieces(self) -> pa.Array:
-        receivers, notify = self.receivers, self.notify
+    def _receivers_of(self, ordinals: Int32Array) -> pa.Array:
+        """The piece of each; a compact line has the ordinal itself."""
+        if self.notify.shape != "compact":
+            return self.receiver_pieces.take(pa.array(ordinals))
+        before = f',"{self.notify.per}":' if self.json else ","
+        numbers = pa.array(ordinals).cast(pa.large_string())
+        nothing = pa.scalar("", pa.large_string())
+        return pc.binary_join_element_wise(pa.scalar(before, pa.large_string()), numbers, nothing)
+
+    def _receiver_pieces(self, receivers: Receivers) -> pa.Array:
+        notify = self.notify
         by_subscription = notify.per == "subscription"
-        if notify.shape == "compact":
-            size = len(receivers.ids) if by_subscription else len(receivers.subscribers)
-            name = "subscription" if by_subscription else "subscriber"
-            pieces = [self._fields((name,), (at,)) for at in range(size)]
-            return pa.array(pieces, pa.large_string())
         names = receivers.subscribers.to_pylist()
         if notify.shape == "lists":
             names = receivers.ids.to_pylist() if by_subscription else names

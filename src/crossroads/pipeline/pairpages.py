@@ -1,0 +1,190 @@
+"""Pairs of an event and who is told, straight from the match to the pages of a Parquet file.
+
+Nothing is expanded: an event's id is one run of its code, as long as its list of matches; the other
+columns are names of ordinals, packed a page at a time. What a table of dictionary arrays would hold
+(`notify.notification_table`, the plain version of this) is never made. See docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from crossroads.matching.boxes import Int32Array, Int64Array
+from crossroads.matching.index import Matches
+from crossroads.pipeline.hybrid import (
+    LENGTH_BYTES,
+    gather,
+    gather_distinct,
+    packed_bytes,
+    renumber,
+    texts_bytes,
+    width_of,
+    write_texts,
+)
+from crossroads.pipeline.parquetpages import (
+    Column,
+    Page,
+    TextColumnFile,
+    dictionary_page,
+    packed_page,
+    runs_page,
+)
+
+ROWS_PER_GROUP = 4 << 20  # large enough for the dictionaries to pay
+ROWS_PER_PAGE = 1 << 17  # half a MB of codes at most: in the cache from packing to compressing
+DICTIONARY_BYTES_MAX = 256 << 20  # readers hold a dictionary whole
+
+
+class Names:
+    """Texts by ordinal, none of them NULL, and the pages that hold them."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        assert texts.null_count == 0, "a dictionary in Parquet has no NULL"
+        wide = texts.cast(pa.large_string())
+        _, offsets, data = wide.buffers()
+        end = wide.offset + len(wide) + 1
+        self._data = np.frombuffer(data or b"", np.uint8)
+        self._offsets: Int64Array = np.zeros(1, np.int64)
+        if len(wide):
+            self._offsets = np.frombuffer(offsets, np.int64)[wide.offset : end]
+        self._spare: list[Int32Array] = []
+
+    def __len__(self) -> int:
+        return self._offsets.size - 1
+
+    @cached_property
+    def page(self) -> Page:
+        """With all of them; kept, because row groups of all parts have the same."""
+        return self.page_of(np.arange(len(self), dtype=np.int32))
+
+    def page_of(self, chosen: Int32Array) -> Page:
+        room = np.empty(texts_bytes(self._offsets, chosen), np.uint8)
+        write_texts(self._offsets, self._data, chosen, room)
+        return dictionary_page(chosen.size, room)
+
+    def renumbered(self, codes: Int32Array) -> tuple[Int32Array, Int32Array]:
+        """The ordinals among `codes`, ascending, and for each code its place among them.
+
+        It takes as long as there are codes, however many names there are: the table over all of
+        them is tidied up after use and kept. Whoever finds it taken makes another.
+        """
+        try:
+            place = self._spare.pop()
+        except IndexError:
+            place = np.full(len(self), -1, np.int32)
+        used: Int32Array = gather_distinct(codes, place)
+        used.sort()
+        places: Int32Array = renumber(codes, used, place)
+        self._spare.append(place)
+        return used, places
+
+    def rows_within(self, dictionary_bytes: int, rows: int) -> int:
+        """`rows`, or as many as never need a dictionary larger than that, whatever they name."""
+        everything = int(self._offsets[-1] - self._offsets[0]) + LENGTH_BYTES * len(self)
+        if everything <= dictionary_bytes:
+            return rows
+        longest = int(np.diff(self._offsets).max()) + LENGTH_BYTES
+        return max(1, min(rows, dictionary_bytes // longest))
+
+
+@dataclass(frozen=True)
+class NamedBy:
+    """A column that says of ordinal o: names[of[o]], or names[o] without `of`."""
+
+    names: Names
+    of: Int32Array | None = None
+
+    def codes(self, ordinals: Int32Array) -> Int32Array:
+        return ordinals if self.of is None else gather(self.of, ordinals)
+
+
+class PairFile:
+    """The pairs of one part; the first column is the event's id. One writer."""
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        columns: Sequence[str],
+        *,
+        rows_per_group: int = ROWS_PER_GROUP,
+        rows_per_page: int = ROWS_PER_PAGE,
+        dictionary_bytes_max: int = DICTIONARY_BYTES_MAX,
+    ) -> None:
+        self._file = TextColumnFile(stream, columns)
+        self._rows_per_group = rows_per_group
+        self._rows_per_page = rows_per_page
+        self._dictionary_bytes_max = dictionary_bytes_max
+
+    @property
+    def rows(self) -> int:
+        return self._file.rows
+
+    def write(self, ids: pa.Array, told: Matches, receivers: Sequence[NamedBy]) -> None:
+        """`told` says by event, in the order of `ids`, the ordinals of who is told: `receivers`."""
+        events = Names(ids)
+        names = [events, *(column.names for column in receivers)]
+        rows = self._rows_per_group
+        for one in names:
+            rows = one.rows_within(self._dictionary_bytes_max, rows)
+        for first in range(0, told.ordinals.size, rows):
+            last = min(first + rows, told.ordinals.size)
+            self._write_group(events, told, receivers, first, last)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write_group(
+        self, events: Names, told: Matches, receivers: Sequence[NamedBy], first: int, last: int
+    ) -> None:
+        bounds = np.clip(told.offsets, first, last)
+        counts = bounds[1:] - bounds[:-1]
+        some = np.flatnonzero(counts).astype(np.int32)
+        columns: list[Column] = [(events.page_of(some), self._event_pages(counts[some]))]
+        ordinals = told.ordinals[first:last]
+        columns += [self._receiver_column(column, ordinals) for column in receivers]
+        self._file.write_group(last - first, columns)
+
+    def _event_pages(self, counts: Int64Array) -> Iterator[Page]:
+        """Event i of the group's dictionary is told counts[i] times, one after the other."""
+        width = width_of(counts.size)
+        run_bytes = 1 + (width + 7) // 8
+        ends = np.cumsum(counts)
+        for first, last in self._page_rows(int(ends[-1])):
+            begin = int(ends.searchsorted(first, "right"))
+            end = int(ends.searchsorted(last, "left")) + 1
+            runs = counts[begin:end].copy()
+            runs[0] = ends[begin] - first  # a run may begin on the page before
+            runs[-1] -= ends[end - 1] - last  # and go on after this one
+            if runs.size * run_bytes <= packed_bytes(last - first, width):
+                yield runs_page(runs, begin, width)
+            else:  # most events have one match or two
+                codes = np.repeat(np.arange(begin, end, dtype=np.int32), runs)
+                yield packed_page(codes, width)
+
+    def _receiver_column(self, column: NamedBy, ordinals: Int32Array) -> Column:
+        """Every group stores its dictionary, so few rows take only what they use of a large one."""
+        if ordinals.size >= len(column.names):
+            pages = (column.codes(ordinals[a:b]) for a, b in self._page_rows(ordinals.size))
+            return column.names.page, _packed(pages, len(column.names))
+        used, codes = column.names.renumbered(column.codes(ordinals))
+        pages = (codes[a:b] for a, b in self._page_rows(ordinals.size))
+        return column.names.page_of(used), _packed(pages, used.size)
+
+    def _page_rows(self, rows: int) -> Iterator[tuple[int, int]]:
+        for first in range(0, rows, self._rows_per_page):
+            yield first, min(first + self._rows_per_page, rows)
+
+
+def _packed(pages: Iterable[Int32Array], names: int) -> Iterator[Page]:
+    width = width_of(names)
+    for codes in pages:
+        if names == 1:
+            yield runs_page(np.array([codes.size], np.int64), 0, width)
+        else:
+            yield packed_page(codes, width)
