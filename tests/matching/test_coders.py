@@ -16,13 +16,9 @@ from crossroads.matching.coders import (
     BytesCoder,
     OffsetCoder,
     RankCoder,
-    byte_keys,
     bytes_coder,
     coder_from_arrays,
-    double_keys,
     int_coder,
-    int_keys,
-    wide_key,
 )
 from crossroads.model.atoms import Dimension
 from crossroads.model.schema import Attribute, Schema
@@ -30,13 +26,9 @@ from crossroads.model.types import (
     BIGINT,
     BIGINT_MAX,
     BIGINT_MIN,
-    DOUBLE,
     STRING,
     decimal_type,
-    to_key,
 )
-from crossroads.testing import pools
-from crossroads.testing.strategies import types, values
 
 int64s = st.one_of(
     st.integers(-20, 20),
@@ -94,35 +86,6 @@ def test_slices_of_columns_are_read_in_their_place(texts):
     coder = bytes_coder([pa.array(texts, pa.large_binary()).slice(1, 2)])
     whole = pa.array(texts, pa.large_binary())
     assert coder.encode_bytes(whole.slice(1)).tolist() == coder.encode_bytes(whole).tolist()[1:]
-
-
-@given(st.data())
-def test_keys_of_columns_are_those_of_the_model(data):
-    type_ = data.draw(types())
-    drawn = data.draw(st.lists(values(type_), max_size=8))
-    column = pa.array([None, *drawn], type_.arrow).slice(1)
-    if type_.is_text or type_.wide:
-        keys = byte_keys(type_, column).to_pylist()
-        wanted = [
-            None if one is None else wide_key(to_key(type_, one)) if type_.wide else one.encode()
-            for one in drawn
-        ]
-    else:
-        keys = int_keys(type_, column).tolist()
-        wanted = [None if one is None else to_key(type_, one) for one in drawn]
-    assert [
-        key if one is not None else None for key, one in zip(keys, drawn, strict=True)
-    ] == wanted
-
-
-def test_keys_of_doubles():
-    given = np.array(pools.DOUBLES)
-    assert double_keys(given).tolist() == [to_key(DOUBLE, value) for value in pools.DOUBLES]
-
-
-@given(st.lists(st.integers(-(10**38) + 1, 10**38 - 1), min_size=2, max_size=10))
-def test_wide_keys_order_as_numbers(numbers):
-    assert sorted(numbers) == sorted(numbers, key=wide_key)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from crossroads.matching.strings import (
     endswith_pairs,
     equal_pairs,
     like_pairs,
-    reverse_utf8,
     startswith_pairs,
 )
 from crossroads.model.like import parse_like
@@ -71,14 +70,6 @@ def test_like_pairs_are_the_reference(lefts: list[str], likes: list[str]) -> Non
     assert found.tolist() == [like.matches(text) for text in lefts for like in parsed]
 
 
-@given(texts)
-def test_reversal_turns_every_string_around(strings: list[str]) -> None:
-    data, offsets = column(strings)
-    backwards = reverse_utf8(data, offsets).tobytes()
-    for i, text in enumerate(strings):
-        assert backwards[offsets[i] : offsets[i + 1]] == text.encode()[::-1]
-
-
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 60))
 def test_contains_where_every_place_looks_promising(copies: int, before: int, after: int) -> None:
     """Periodic strings exhaust the patience of the plain search, so the linear one answers."""
@@ -107,7 +98,6 @@ def test_strings_of_a_sliced_column() -> None:
     left, right = all_pairs(["abc", "b"], ["abc", "b"])
     found = contains_pairs(data, offsets[1:], left, data, offsets[1:], right)
     assert found.tolist() == [True, True, False, True]
-    assert reverse_utf8(data, offsets[1:]).tobytes()[2:6] == b"cbab"
 
 
 def test_no_pairs() -> None:

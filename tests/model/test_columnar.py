@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from crossroads.errors import UsageError
-from crossroads.matching.columnar import ALTERNATIVES_MAX, TooManyAlternatives, alternatives
 from crossroads.matching.definition import matches
 from crossroads.matching.index import MatchIndex
+from crossroads.model.columnar import ALTERNATIVES_MAX, TooManyAlternatives, alternatives
 from crossroads.model.instantiate import instantiate
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from crossroads.matching.batch import Batch
 from crossroads.matching.boxes import Int64Array
-from crossroads.matching.coders import double_keys
 from crossroads.model.coerce import integral_range
+from crossroads.model.columnkeys import double_keys
 from crossroads.model.filter import Arithmetic, Attr, Cast, Compare, Literal, Negate, Operand
 from crossroads.model.types import DOUBLE, Kind, Type, to_key
 

@@ -27,7 +27,8 @@ import re2
 from numba import njit
 from numpy.typing import NDArray
 
-from crossroads.matching.strings import Bytes, Int64s, frozen
+from crossroads.matching.strings import Bytes, Int64s
+from crossroads.model.compiled import frozen
 from crossroads.model.regex import CompiledRegex, compile_regex, regex_options
 
 Int32s = NDArray[np.int32]

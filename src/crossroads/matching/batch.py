@@ -11,16 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.matching.boxes import Int32Array, Int64Array
-from crossroads.matching.coders import (
-    NULL_CODE,
-    BytesCoder,
-    Coder,
-    backwards,
-    binary_buffers,
-    byte_keys,
-    int_keys,
-)
+from crossroads.matching.coders import NULL_CODE, BytesCoder, Coder
 from crossroads.model.atoms import Dimension
+from crossroads.model.columnkeys import backwards, binary_buffers, byte_keys, int_keys
 from crossroads.model.schema import Schema
 from crossroads.model.types import Type, Value
 

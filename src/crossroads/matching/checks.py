@@ -18,9 +18,9 @@ import pyarrow as pa
 from crossroads.matching import strings
 from crossroads.matching.batch import Batch
 from crossroads.matching.boxes import Int32Array, Int64Array
-from crossroads.matching.coders import binary_buffers
 from crossroads.matching.definition import truth
 from crossroads.matching.truths import truths
+from crossroads.model.columnkeys import binary_buffers
 from crossroads.model.filter import Attr, Filter, Literal, RLike, TextTest
 from crossroads.model.instantiate import instantiate
 from crossroads.model.normal import Check

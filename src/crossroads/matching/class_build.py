@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from crossroads.matching.class_plan import (
 )
 
 ENTRIES_MAX = (1 << 31) - 1  # list offsets are int32
+BOXES_PER_THREAD_MIN = 10_000  # fewer are done sooner than a thread starts
 HASH_FILL_MAX = 0.5  # longer probe sequences cost more than the memory saved
 
 _DTYPES: dict[str, type[np.generic]] = {
@@ -46,7 +50,8 @@ _COLUMNS = {
 class ClassWriter:
     """Collects the arrays of one class after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
         self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _DTYPES}
         self._lengths = dict.fromkeys(_DTYPES, 0)
 
@@ -73,6 +78,16 @@ class ClassWriter:
             else:
                 arrays[name] = np.concatenate([np.empty(shape, dtype), *parts])
         return arrays
+
+    def _each(self, fill: Callable[..., None], boxes: int, *arrays: npt.NDArray[Any]) -> None:
+        """Run a loop over all boxes; many boxes in a piece per thread, as no two share an entry."""
+        if self._threads == 1 or boxes < BOXES_PER_THREAD_MIN:
+            fill(*arrays, 0, boxes)
+            return
+        ends = [boxes * piece // self._threads for piece in range(self._threads + 1)]
+        with ThreadPoolExecutor(self._threads) as pool:
+            for done in [pool.submit(fill, *arrays, *piece) for piece in pairwise(ends)]:
+                done.result()
 
     def _append(self, name: str, array: npt.NDArray[Any]) -> int:
         """Add to one of the arrays; returns where the addition begins."""
@@ -103,7 +118,7 @@ class ClassWriter:
             )
         places = self._write_lists(row, boxes, plan, first, last, starts)
         ids = np.empty(len(places), np.int32)
-        class_fill.scatter_rows(starts, places, boxes.ids, ids)
+        self._each(class_fill.scatter_rows, len(boxes.ids), starts, places, boxes.ids, ids)
         self._append("ids", ids)
         self._write_narrowing(row, boxes, plan, starts, places)
         self._write_bounds(row, boxes, plan, first, last, starts, places)
@@ -129,7 +144,8 @@ class ClassWriter:
             for c, stride in zip(plan.key_columns, strides, strict=True)
         ]
         entry_lists = np.empty(int(starts[-1]), np.int64)
-        class_fill.list_cells(first, last, np.array(strides, np.int64), starts, entry_lists)
+        along = np.array(strides, np.int64)
+        self._each(class_fill.list_cells, len(first), first, last, along, starts, entry_lists)
         if cells == 1:
             row[kernels.TABLE_KIND], lists = kernels.SINGLE_LIST, 1
         elif is_dense(cells, len(entry_lists)):
@@ -169,7 +185,8 @@ class ClassWriter:
         lo, hi = boxes.lo[:, plan.narrow_column], boxes.hi[:, plan.narrow_column]
         sorted_by = lo if plan.narrow == kernels.NARROW_LOWER else hi
         bounds = np.empty(len(places), np.int32)
-        class_fill.scatter_rows(starts, places, np.ascontiguousarray(sorted_by), bounds)
+        values = np.ascontiguousarray(sorted_by)
+        self._each(class_fill.scatter_rows, len(values), starts, places, values, bounds)
         row[kernels.NARROW_DIM] = boxes.dims[plan.narrow_column]
         row[kernels.NARROW_BASE] = self._append("bounds", bounds)
         row[kernels.NARROW_REACH] = int((hi.astype(np.int64) - lo).max())
@@ -206,9 +223,9 @@ class ClassWriter:
         row[kernels.LANE_END] = self._lengths["lanes"]
         words = np.empty((len(places) if guards else 0, 2 * len(guards)), np.uint64)
         if guards:
-            class_fill.scatter_bounds(
-                starts, places, boxes.lo, boxes.hi, np.array(sources, np.int64),
-                first, last, packed_guards, words,
+            self._each(
+                class_fill.scatter_bounds, len(boxes.ids), starts, places, boxes.lo, boxes.hi,
+                np.array(sources, np.int64), first, last, packed_guards, words,
             )  # fmt: skip
         row[kernels.WORD_BASE] = self._append("words", words.reshape(-1))
 

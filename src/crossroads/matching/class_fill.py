@@ -5,9 +5,12 @@ Coordinates, lanes and tables are those that `kernels` describes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from crossroads.matching.kernels import EMPTY_SLOT, Array, compiled, slot_of
+from crossroads.matching.kernels import EMPTY_SLOT, Array, slot_of
+from crossroads.model.compiled import compiled
 
 
 @compiled
@@ -22,29 +25,25 @@ def count_cells(first: Array, last: Array) -> Array:
 
 
 @compiled
-def list_cells(first: Array, last: Array, strides: Array, starts: Array, cells: Array) -> None:
-    """Cell number of every (box, overlapped cell), boxes in order, last dimension fastest."""
-    boxes, dims = first.shape
-    if dims == 0:
-        cells[:] = 0
-        return
-    at = np.empty(dims, np.int64)
-    for i in range(boxes):
-        cell = np.int64(0)
-        for d in range(dims):
-            at[d] = first[i, d]
-            cell += at[d] * strides[d]
-        for entry in range(starts[i], starts[i + 1]):
-            cells[entry] = cell
-            d = dims - 1
-            at[d] += 1
-            cell += strides[d]
-            while d > 0 and at[d] > last[i, d]:
-                cell -= (at[d] - first[i, d]) * strides[d]
-                at[d] = first[i, d]
-                d -= 1
-                at[d] += 1
-                cell += strides[d]
+def list_cells(
+    first: Array, last: Array, strides: Array, starts: Array, cells: Array, begin: int, end: int
+) -> None:
+    """Cell number of every (box, overlapped cell), boxes in order, last dimension fastest.
+
+    A product, dimension by dimension: each cell so far becomes one per step along the next one.
+    From the last to the first, so that none is overwritten before it is read.
+    """
+    for i in range(begin, end):
+        at, count = starts[i], 1
+        cells[at] = 0
+        for d in range(first.shape[1]):
+            steps = np.int64(last[i, d]) - first[i, d] + 1
+            low = np.int64(first[i, d]) * strides[d]
+            for old in range(count - 1, -1, -1):
+                cell = cells[at + old] + low
+                for step in range(steps - 1, -1, -1):
+                    cells[at + old * steps + step] = cell + step * strides[d]
+            count *= steps
 
 
 @compiled
@@ -96,9 +95,11 @@ def place_entries(lists: Array, offsets: Array, cursor: Array, places: Array) ->
 
 
 @compiled
-def scatter_rows(starts: Array, places: Array, values: Array, out: Array) -> None:
+def scatter_rows(
+    starts: Array, places: Array, values: Array, out: Array, begin: int, end: int
+) -> None:
     """Give every entry the value of its box."""
-    for i in range(values.size):
+    for i in range(begin, end):
         value = values[i]
         for entry in range(starts[i], starts[i + 1]):
             out[places[entry]] = value
@@ -115,39 +116,59 @@ def scatter_bounds(
     last: Array,
     guards: Array,
     out: Array,  # (entries, 2 * words): packed lower bounds, then packed upper bounds
+    begin: int,
+    end: int,
 ) -> None:
-    """Write the packed bounds of every entry, cut to the cell it lies in."""
+    """Write the packed bounds of every entry, cut to the cell it lies in.
+
+    Word by word, and in a word the same product as in `list_cells`: a lane on the grid has its own
+    bound in the first (last) cell of the box and none in the others; the rest are the same in all.
+    """
     words, dims, n_lanes = guards.size, first.shape[1], lanes.shape[0]
-    at, packed = np.empty(dims, np.int64), np.empty(2 * words, np.uint64)
-    own_lo, own_hi = np.empty(n_lanes, np.uint64), np.empty(n_lanes, np.uint64)
-    whole = np.empty(n_lanes, np.uint64)  # the upper bound where the box goes on beyond the cell
+    lane_of = np.full((words, dims), -1, np.int64)
+    most = np.int64(1)
     for lane in range(n_lanes):
-        whole[lane] = np.uint64((np.int64(1) << lanes[lane, 3]) - 1) << np.uint64(lanes[lane, 2])
-    for i in range(starts.size - 1):
-        for d in range(dims):
-            at[d] = first[i, d]
-        for lane in range(n_lanes):
-            position = np.uint64(lanes[lane, 2])
-            own_lo[lane] = (np.uint64(lo[i, lanes[lane, 0]]) << position) & whole[lane]
-            own_hi[lane] = (np.uint64(hi[i, lanes[lane, 0]]) << position) & whole[lane]
-        for entry in range(starts[i], starts[i + 1]):
-            for w in range(words):
-                packed[w] = np.uint64(0)
-                packed[words + w] = guards[w]
+        if lanes[lane, 4] >= 0:
+            lane_of[lanes[lane, 1], lanes[lane, 4]] = lane
+    for i in range(begin, end):
+        most = max(most, starts[i + 1] - starts[i])
+    lows, highs = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    none = np.uint64(0)
+    for i in range(begin, end):
+        for word in range(words):
+            low, high, count = none, guards[word], 1
             for lane in range(n_lanes):
-                word, grid = lanes[lane, 1], lanes[lane, 4]
-                # Products instead of branches: which cell is a border cell is unpredictable.
-                is_first = np.uint64(grid < 0 or at[grid] == first[i, grid])
-                is_last = np.uint64(grid < 0 or at[grid] == last[i, grid])
-                packed[word] |= own_lo[lane] * is_first
-                packed[words + word] |= whole[lane] ^ ((whole[lane] ^ own_hi[lane]) * is_last)
-            place = places[entry]
-            for w in range(2 * words):
-                out[place, w] = packed[w]
-            d = dims - 1
-            if d >= 0:
-                at[d] += 1
-                while d > 0 and at[d] > last[i, d]:
-                    at[d] = first[i, d]
-                    d -= 1
-                    at[d] += 1
+                if lanes[lane, 1] == word and lanes[lane, 4] < 0:
+                    low |= _lane(lo[i, lanes[lane, 0]], lanes[lane])
+                    high |= _lane(hi[i, lanes[lane, 0]], lanes[lane])
+            lows[0], highs[0] = low, high
+            for d in range(dims):
+                steps = np.int64(last[i, d]) - first[i, d] + 1
+                lane, whole = lane_of[word, d], none
+                own_low = own_high = none
+                if lane >= 0:
+                    own_low = _lane(lo[i, lanes[lane, 0]], lanes[lane])
+                    own_high = _lane(hi[i, lanes[lane, 0]], lanes[lane])
+                    whole = _lane(-1, lanes[lane])
+                for old in range(count - 1, -1, -1):
+                    low, high = lows[old], highs[old]
+                    new = old * steps
+                    for step in range(steps - 1, 0, -1):
+                        lows[new + step] = low
+                        highs[new + step] = high | whole
+                    highs[new + steps - 1] = high | own_high
+                    lows[new] = low | own_low
+                    if steps > 1:
+                        highs[new] = high | whole
+                count *= steps
+            for entry in range(count):
+                place = places[starts[i] + entry]
+                out[place, word] = lows[entry]
+                out[place, words + word] = highs[entry]
+
+
+@compiled
+def _lane(code: int, lane: Array) -> Any:
+    """The low bits of a code, as many as the lane has, in their place of the word."""
+    mask = (np.uint64(1) << np.uint64(lane[3])) - np.uint64(1)
+    return (np.uint64(code) & mask) << np.uint64(lane[2])

@@ -175,8 +175,8 @@ class _Planner:
         points: list[int] = []
         space = 1
         for c, size in enumerate(self.boxes.sizes):
-            point = bool((self.boxes.lo[:, c] == self.boxes.hi[:, c]).all())
-            if point and space * (size + 1) < KEY_SPACE_MAX:
+            lo, hi = self.boxes.lo[:, c], self.boxes.hi[:, c]
+            if lo[0] == hi[0] and bool((lo == hi).all()) and space * (size + 1) < KEY_SPACE_MAX:
                 space *= size + 1
                 points.append(c)
         return points
@@ -196,14 +196,14 @@ class _Planner:
         size = self.boxes.sizes[column]
         lo, hi = self.lo[:, column], self.hi[:, column]
         centres = (lo + hi) // 2
-        if bool((self.boxes.lo[:, column] == 1).all()):
+        full_lo, full_hi = self.boxes.lo[:, column], self.boxes.hi[:, column]
+        if full_lo[0] == 1 and bool((full_lo == 1).all()):
             alike = 1.0 - np.searchsorted(np.sort(hi), centres).mean() / len(hi)
             return NARROW_UPPER, np.array([hi.mean() / (size + 1), alike])
         starts = np.sort(lo)
         upto = np.searchsorted(starts, centres, side="right")
         if self.boxes.open_above[column]:
             return NARROW_LOWER, np.array([1.0 - lo.mean() / (size + 1), upto.mean() / len(lo)])
-        full_lo, full_hi = self.boxes.lo[:, column], self.boxes.hi[:, column]
         reach = int((full_hi.astype(np.int64) - full_lo).max())
         alike = (upto - np.searchsorted(starts, centres - reach)).mean() / len(lo)
         return NARROW_LOWER, np.array([min(1.0, (reach + 1) / (size + 1)), alike])

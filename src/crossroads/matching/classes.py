@@ -124,9 +124,11 @@ class ClassIndex:
             assert (codes.max(axis=1) < self.dim_sizes.clip(min=0)).all(), "a code too large"
 
 
-def build_classes(groups: Sequence[BoxGroup], dim_sizes: Sequence[int]) -> ClassIndex:
+def build_classes(
+    groups: Sequence[BoxGroup], dim_sizes: Sequence[int], threads: int = 1
+) -> ClassIndex:
     """Compile boxes; dimension d has the codes 0 .. dim_sizes[d] - 1, and -1 for NULL."""
-    writer = ClassWriter()
+    writer = ClassWriter(threads)
     pending: list[Boxes] = []
     for group in one_group_per_signature(groups):
         pending.extend(split_by_kind(normalised(group, dim_sizes)))

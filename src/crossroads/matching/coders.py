@@ -17,81 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.matching.boxes import NO_UPPER_BOUND, Int32Array, Int64Array
-from crossroads.matching.kernels import compiled
-from crossroads.matching.strings import Bytes, frozen, reverse_utf8
+from crossroads.model.columnkeys import Bytes, binary_buffers, head_of, heads_of
+from crossroads.model.compiled import compiled, frozen
 from crossroads.model.types import Kind, Type
 
 NULL_CODE = -1
 OFFSET_SPAN_MAX = 2**30  # codes must fit int32 with room to spare
 _RADIX_BITS_MAX = 20  # the search table of a rank coder: at most 4 MiB
-_EXPONENT_ALL_ONES = 0x7FF0_0000_0000_0000
-
-
-# -- columns → keys ------------------------------------------------------------------------------
-
-
-def int_keys(type_: Type, column: pa.Array) -> Int64Array:
-    """Order-preserving 64-bit keys (see `model.types`) of a column; anything where it is NULL."""
-    match type_.kind:
-        case Kind.DOUBLE:
-            return double_keys(column.fill_null(0.0).to_numpy(zero_copy_only=False))
-        case Kind.BOOLEAN:
-            return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), np.int64)
-        case Kind.DECIMAL:
-            words = _fixed_words(column, 16)
-            return np.ascontiguousarray(words[:, 0]).view(np.int64)
-        case Kind.DATE:
-            column = column.cast(pa.int32())
-        case Kind.TIMESTAMP:
-            column = column.cast(pa.int64())
-    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-
-
-def double_keys(values: npt.NDArray[np.float64]) -> Int64Array:
-    """`model.types.double_key`, for a whole array."""
-    bits = (values + 0.0).view(np.int64)
-    keys = np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
-    keys[np.isnan(values)] = _EXPONENT_ALL_ONES | (1 << 51)
-    return keys
-
-
-def _fixed_words(column: pa.Array, width: int) -> npt.NDArray[np.uint64]:
-    data = column.buffers()[1]
-    words = np.frombuffer(data, np.uint64).reshape(-1, width // 8)
-    return words[column.offset : column.offset + len(column)]
-
-
-def byte_keys(type_: Type, column: pa.Array) -> pa.Array:
-    """Keys that are bytes: text as UTF-8; decimals too wide for 64 bits as 16 ordered bytes."""
-    if type_.kind is not Kind.DECIMAL:
-        return column.cast(pa.string()).cast(pa.large_string()).cast(pa.large_binary())
-    words = _fixed_words(column, 16)
-    ordered = np.empty((len(column), 2), ">u8")
-    ordered[:, 0] = words[:, 1] ^ np.uint64(1 << 63)  # two's complement orders once biased
-    ordered[:, 1] = words[:, 0]
-    offsets = np.arange(len(column) + 1, dtype=np.int64) * 16
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ordered.tobytes())]
-    return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
-
-
-def wide_key(key: int) -> bytes:
-    """The bytes of one wide decimal's key; equal to what `byte_keys` gives."""
-    return (key + (1 << 127)).to_bytes(16, "big")
-
-
-def binary_buffers(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    return (np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)), ends
-
-
-def backwards(column: pa.Array) -> pa.Array:
-    """Each value's bytes read from the end."""
-    data, offsets = binary_buffers(column)
-    start = int(offsets[0])
-    turned = reverse_utf8(data[start : int(offsets[-1])], offsets - start)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets - start)), pa.py_buffer(turned)]
-    return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
 
 
 # -- coders ----------------------------------------------------------------------------------------
@@ -164,7 +96,7 @@ class BytesCoder:
         start = int(offsets[0])
         data = np.ascontiguousarray(data[start : int(offsets[-1])])
         offsets = np.ascontiguousarray(offsets - start)
-        return cls(data, offsets, _heads(frozen(data), frozen(offsets)))
+        return cls(data, offsets, heads_of(frozen(data), frozen(offsets)))
 
     @property
     def size(self) -> int:
@@ -255,25 +187,6 @@ def _rank_codes(
 
 
 @compiled
-def _head(data: Bytes, start: int, end: int) -> np.uint64:
-    """The first eight bytes as one ordered number; what is missing counts as zero."""
-    head = np.uint64(0)
-    for i in range(8):
-        head <<= np.uint64(8)
-        if start + i < end:
-            head |= np.uint64(data[start + i])
-    return head
-
-
-@compiled
-def _heads(data: Bytes, offsets: Int64Array) -> npt.NDArray[np.uint64]:
-    heads = np.empty(offsets.size - 1, np.uint64)
-    for i in range(heads.size):
-        heads[i] = _head(data, offsets[i], offsets[i + 1])
-    return heads
-
-
-@compiled
 def _order(a: Bytes, a_start: int, a_end: int, b: Bytes, b_start: int, b_end: int) -> int:
     """-1, 0, 1: how the two byte strings compare."""
     for i in range(min(a_end - a_start, b_end - b_start)):
@@ -293,7 +206,7 @@ def _bytes_codes(
     codes = np.empty(offsets.size - 1, np.int32)
     for i in range(codes.size):
         start, end = offsets[i], offsets[i + 1]
-        head = _head(data, start, end)
+        head = head_of(data, start, end)
         low, high = 0, heads.size
         equal = 0
         while low < high:

@@ -19,7 +19,6 @@ from crossroads.errors import InputError
 from crossroads.matching.boxes import BoxGroup, Int32Array, Int64Array
 from crossroads.matching.checks import CheckGroup
 from crossroads.matching.coders import Coder, bytes_coder, int_coder
-from crossroads.matching.columnar import Alternative, TooManyAlternatives, alternatives
 from crossroads.matching.patternkeys import (
     PatternKeys,
     attribute_of,
@@ -39,6 +38,7 @@ from crossroads.matching.ranges import (
 )
 from crossroads.matching.singles import SingleBox, boxes_of
 from crossroads.model.atoms import Dimension
+from crossroads.model.columnar import Alternative, TooManyAlternatives, alternatives
 from crossroads.model.filter import Filter, Like, predicates
 from crossroads.model.instantiate import instantiate, split_likes
 from crossroads.model.intervals import Interval
@@ -346,6 +346,8 @@ def _ordered(checks: frozenset[Check]) -> _Checks:
 def _joined(
     dims: tuple[int, ...], parts: list[tuple[Int32Array, Int32Array, Int32Array]]
 ) -> BoxGroup:
+    if len(parts) == 1:
+        return BoxGroup(dims, *parts[0])
     low, high, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return BoxGroup(dims, low, high, ids)
 

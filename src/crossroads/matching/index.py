@@ -118,15 +118,15 @@ class MatchIndex:
         self.patterns = patterns
 
     @classmethod
-    def build(cls, table: FilterTable) -> MatchIndex:
-        """Compile. Rows with errors match nothing."""
+    def build(cls, table: FilterTable, *, threads: int = 1) -> MatchIndex:
+        """Compile. Rows with errors match nothing. The index is the same for any `threads`."""
         compiled = compile_filters(table)
         return cls(
             table.schema,
             table.size,
             compiled.dimensions,
             compiled.coders,
-            build_classes(compiled.boxes, [coder.size for coder in compiled.coders]),
+            build_classes(compiled.boxes, [coder.size for coder in compiled.coders], threads),
             Candidates(compiled.owners, compiled.groups, compiled.rows, tuple(compiled.checks)),
             [PatternFinder.of(name, keys) for name, keys in compiled.patterns.items()],
         )

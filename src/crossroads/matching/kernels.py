@@ -17,22 +17,18 @@ collects its ids class by class, which gives the output in event order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
+from crossroads.model.compiled import compiled
+
 Array = np.ndarray[Any, Any]
 Integer = int | np.int64 | np.uint64
-
-
-def compiled(function: F) -> F:
-    """njit with our settings, keeping the type of the function for the type checker."""
-    return cast(F, njit(cache=True, nogil=True)(function))
 
 
 # Columns of the class table (int64, one row per class).

@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.matching.boxes import NO_UPPER_BOUND, Int32Array, Int64Array
-from crossroads.matching.coders import NULL_CODE, UNBOUNDED, BytesCoder, Coder, wide_key
-from crossroads.matching.columnar import Bound, Side
+from crossroads.matching.coders import NULL_CODE, UNBOUNDED, BytesCoder, Coder
+from crossroads.model.columnar import Bound, Side
+from crossroads.model.columnkeys import wide_key
 from crossroads.model.intervals import Interval
 from crossroads.model.types import Key, Type, key_bounds
 
@@ -135,7 +136,10 @@ def stacked(
     low = np.empty((rows.size, len(dims)), np.int32)
     high = np.empty((rows.size, len(dims)), np.int32)
     for at, dim in enumerate(dims):
-        low[:, at], high[:, at] = box[dim][0][rows], box[dim][1][rows]
+        lows, highs = box[dim]
+        everything = rows.size == lows.size  # the usual case, and four times as fast
+        low[:, at] = lows if everything else lows[rows]
+        high[:, at] = highs if everything else highs[rows]
     return low, high
 
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from crossroads.matching.boxes import BoxGroup, Int32Array, Int64Array
 from crossroads.matching.class_plan import Boxes, count_words
+from crossroads.matching.kernels import Array
+from crossroads.model.compiled import compiled
 
 SMALL = 16  # boxes: fewer do not deserve a probe of their own
 KINDS_MAX = 48  # sets of boxes with a class of their own; further ones are merged
@@ -32,12 +34,27 @@ COLUMNS_PER_CODE = 12  # kinds that fit into an int64 beside the number of the c
 def normalised(group: BoxGroup, dim_sizes: Sequence[int]) -> Boxes:
     """Bounds as code + 1 within 0..size, without boxes that no code can match."""
     sizes = tuple(int(dim_sizes[d]) for d in group.dims)
-    largest = np.array(sizes, dtype=np.int64).reshape(1, -1) - 1
-    hi = (np.minimum(group.hi, largest) + 1).astype(np.int32)
-    lo = (np.minimum(np.maximum(group.lo, -1), largest + 1) + 1).astype(np.int32)
+    lo, hi, possible = _clipped(
+        np.asarray(group.lo, np.int32), np.asarray(group.hi, np.int32), np.array(sizes, np.int32)
+    )
     boxes = Boxes(group.dims, sizes, lo, hi, np.asarray(group.ids, dtype=np.int32))
-    possible: npt.NDArray[np.bool_] = np.all(lo <= hi, axis=1)
     return boxes if possible.all() else boxes.take(possible)
+
+
+@compiled
+def _clipped(lo: Array, hi: Array, sizes: Array) -> tuple[Array, Array, Array]:
+    """Both bounds shifted and clipped, and whether anything lies between them."""
+    boxes, dims = lo.shape
+    new_lo, new_hi = np.empty((boxes, dims), np.int32), np.empty((boxes, dims), np.int32)
+    possible = np.ones(boxes, np.bool_)
+    for i in range(boxes):
+        for d in range(dims):
+            size = sizes[d]
+            low = min(max(lo[i, d], -1), size) + 1
+            high = min(hi[i, d], size - 1) + 1
+            possible[i] &= low <= high
+            new_lo[i, d], new_hi[i, d] = low, high
+    return new_lo, new_hi, possible
 
 
 def one_group_per_signature(groups: Iterable[BoxGroup]) -> list[BoxGroup]:
@@ -62,7 +79,9 @@ def split_by_kind(boxes: Boxes) -> list[Boxes]:
     """One set per combination of kinds; rare combinations join a common one that holds them."""
     if len(boxes.ids) == 0:
         return []
-    kinds, row_kind, counts = _distinct_rows(_kinds(boxes))
+    kinds, row_kind, counts = _distinct_rows(
+        _kinds(boxes.lo, boxes.hi, np.array(boxes.sizes, np.int32))
+    )
     home = _fold(kinds, counts)[row_kind]
     if (home == home[0]).all():
         return [_without_free_columns(boxes)]
@@ -127,12 +146,15 @@ def _rows_per_dim(sets: list[Boxes], anchors: dict[int, list[int]]) -> dict[int,
     return rows
 
 
-def _kinds(boxes: Boxes) -> npt.NDArray[np.uint8]:
-    unbounded_above = boxes.hi == np.array(boxes.sizes, dtype=np.int32)
-    kinds: npt.NDArray[np.uint8] = (boxes.lo == boxes.hi) * np.uint8(POINT)
-    kinds |= unbounded_above * np.uint8(AT_LEAST)
-    kinds |= (boxes.lo == 1) * np.uint8(AT_MOST)  # leaves out NULL and nothing else below
-    kinds |= (unbounded_above & (boxes.lo == 0)) * np.uint8(FREE)
+@compiled
+def _kinds(lo: Array, hi: Array, sizes: Array) -> Array:
+    kinds = np.zeros(lo.shape, np.uint8)
+    for i in range(lo.shape[0]):
+        for d in range(lo.shape[1]):
+            low, high = lo[i, d], hi[i, d]
+            kind = POINT * (low == high) | AT_LEAST * (high == sizes[d])
+            kind |= AT_MOST * (low == 1)  # leaves out NULL and nothing else below
+            kinds[i, d] = kind | FREE * (low == 0 and high == sizes[d])
     return kinds
 
 
@@ -155,11 +177,17 @@ def _distinct_rows(
 
 
 def _without_free_columns(boxes: Boxes) -> Boxes:
-    sizes = np.array(boxes.sizes, dtype=np.int32).reshape(1, -1)
-    free = ((boxes.lo == 0) & (boxes.hi == sizes)).all(axis=0)
-    if not free.any():
+    free = {
+        c
+        for c, size in enumerate(boxes.sizes)
+        # The first box alone says no for nearly every column.
+        if boxes.lo[0, c] == 0
+        and boxes.hi[0, c] == size
+        and bool(((boxes.lo[:, c] == 0) & (boxes.hi[:, c] == size)).all())
+    }
+    if not free:
         return boxes
-    keep = np.flatnonzero(~free)
+    keep = [c for c in range(len(boxes.dims)) if c not in free]
     return Boxes(
         tuple(boxes.dims[c] for c in keep),
         tuple(boxes.sizes[c] for c in keep),

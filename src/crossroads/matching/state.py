@@ -21,8 +21,8 @@ from crossroads.matching.checks import CheckGroup
 from crossroads.matching.classes import ClassIndex
 from crossroads.matching.coders import coder_from_arrays
 from crossroads.matching.index import Candidates, MatchIndex, PatternFinder
-from crossroads.matching.strings import frozen
 from crossroads.model.atoms import Dimension
+from crossroads.model.compiled import frozen
 from crossroads.model.filter import And, Not, Or
 from crossroads.model.normal import Check
 from crossroads.model.schema import Schema

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from crossroads.model.compiled import frozen
 from crossroads.model.like import LikePattern, Wildcard
 
 Bytes = NDArray[np.uint8]
@@ -32,13 +33,6 @@ Integers = NDArray[np.signedinteger[Any]]  # int32 or int64, as Arrow has them
 # A compiled LIKE: literal bytes as themselves, wildcards as these.
 LIKE_ONE = 256
 LIKE_MANY = 257
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view: numba compiles for one kind of array, fresh, saved or memory-mapped."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def contains_pairs(
@@ -101,15 +95,6 @@ def compile_likes(patterns: Sequence[LikePattern]) -> tuple[Int16s, Int64s]:
                 codes.append(LIKE_MANY if part is Wildcard.MANY else LIKE_ONE)
         offsets.append(len(codes))
     return np.array(codes, dtype=np.int16), np.array(offsets, dtype=np.int64)
-
-
-def reverse_utf8(data: Bytes, offsets: Integers) -> Bytes:
-    """The bytes of each string backwards, under the same offsets (suffixes become prefixes).
-
-    Bytes, not characters: the result is no text, but strings share a suffix exactly when their
-    reversals share a prefix, and that is all it is for. Bytes outside all strings become 0.
-    """
-    return _reverse(frozen(data), frozen(offsets.astype(np.int64, copy=False)))
 
 
 def _pairs(
@@ -259,13 +244,3 @@ def _like(
                 retry_at += 1
                 at, code = retry_at, after_many
     return matches
-
-
-@njit(cache=True)
-def _reverse(data: Bytes, offsets: Int64s) -> Bytes:
-    backwards = np.zeros(data.size, np.uint8)
-    for i in range(offsets.size - 1):
-        start, end = offsets[i], offsets[i + 1]
-        for k in range(end - start):
-            backwards[start + k] = data[end - 1 - k]
-    return backwards

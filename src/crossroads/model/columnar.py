@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crossroads.matching.boxes import Int64Array
-from crossroads.matching.coders import backwards, double_keys
-from crossroads.matching.kernels import compiled
 from crossroads.model.atoms import Dimension
+from crossroads.model.columnkeys import Int64Array, backwards, double_keys
+from crossroads.model.compiled import compiled
 from crossroads.model.filter import (
     MIRRORED,
     And,
@@ -74,7 +73,7 @@ def alternatives(group: ShapeGroup) -> list[Alternative]:
     return _Reader(group).filter(group.template, True)
 
 
-_OPPOSITE: dict[Comparison, Comparison] = {
+OPPOSITE: dict[Comparison, Comparison] = {
     "=": "<>",
     "<>": "=",
     "<": ">=",
@@ -145,7 +144,7 @@ class _Reader:
                 ]
             )
             return [Alternative((side,)) for side in found]
-        meant = op if wanted else _OPPOSITE[op]
+        meant = op if wanted else OPPOSITE[op]
         if meant == "<>":
             return [Alternative((self.side(attr, one, bound),)) for one in ("<", ">")]
         return _one(self.side(attr, meant, bound))

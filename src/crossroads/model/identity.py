@@ -7,6 +7,7 @@ Inside a part, `\` and `|` are escaped by `\`, so that ("a|b", "c") and ("a", "b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from crossroads.model.columnkeys import binary_buffers
+from crossroads.model.compiled import frozen
 from crossroads.model.convert import text_buffers
 from crossroads.model.schema import Schema
 from crossroads.model.types import Kind, Type, Value
@@ -84,8 +87,11 @@ def _timestamp_texts(column: pa.Array) -> pa.StringArray:
 
 
 def identity_hash(text: str) -> int:
+    return bytes_hash(text.encode())
+
+
+def bytes_hash(data: bytes) -> int:
     """The definition: words of eight bytes (the last one padded with zeros), then the length."""
-    data = text.encode()
     state = 0
     for start in range(0, len(data), 8):
         state ^= int.from_bytes(data[start : start + 8], "little")
@@ -103,9 +109,16 @@ def identity_hashes(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     return hashes
 
 
+def bytes_hashes(values: pa.LargeBinaryArray) -> npt.NDArray[np.uint64]:
+    """`bytes_hash` of every value."""
+    data, offsets = binary_buffers(values)
+    hashes: npt.NDArray[np.uint64] = _hash_all(frozen(offsets), frozen(data))
+    return hashes
+
+
 @njit(cache=True)
 def _hash_all(
-    offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.signedinteger[Any]], data: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.uint64]:
     # numba turns uint64 mixed with plain integers into floats: every operand is made uint64
     hashes = np.empty(offsets.size - 1, dtype=np.uint64)

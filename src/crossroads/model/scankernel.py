@@ -8,21 +8,13 @@ believed, because a hash alone could be made to collide on purpose.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-F = TypeVar("F", bound=Callable[..., Any])
+from crossroads.model.compiled import compiled
+
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-
-
-def compiled(function: F) -> F:
-    """njit with our settings, keeping the type of the function for the type checker."""
-    return cast(F, njit(cache=True, nogil=True)(function))
 
 
 NUMBER, TEXT = 1, 2
