@@ -34,7 +34,7 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz check prove bench bench-quick clean help
+.PHONY: setup demo test test-fuzz check prove bench bench-quick bench-plans clean help
 
 help:
 	@echo "make setup        install into .venv"
@@ -44,6 +44,7 @@ help:
 	@echo "make check        style, types, import contracts"
 	@echo "make prove        long proofs on real quotes     (CROSSROADS_QUOTES=FILE names them)"
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
+	@echo "make bench-plans  every plan and mapping on six workloads: was the planner right? (long)"
 	@echo "make clean        remove .venv and caches"
 
 setup: $(STAMP)
@@ -111,6 +112,9 @@ bench: $(BENCH_STAMP)
 
 bench-quick: $(BENCH_STAMP)
 	@$(BIN)/python -m bench.run --quick
+
+bench-plans: $(STAMP)
+	@$(BIN)/python -m bench.plans
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

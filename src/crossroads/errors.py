@@ -16,7 +16,10 @@
     ├── OutputError            the output folder: in use, not ours, not writable          exit 1
     └── EnvironmentProblem     the machine: what to install or to free                    exit 1
         ├── JavaMissing
-        └── TooLittleMemory
+        ├── TooLittleMemory
+        └── NotShared              workers do not see files that the driver sees
+            ├── InputNotShared
+            └── OutputNotShared
 
 The message is one line that says what is wrong; `hint` says what to do about it.
 """
@@ -148,3 +151,15 @@ class JavaMissing(EnvironmentProblem):
 
 class TooLittleMemory(EnvironmentProblem):
     """There is not enough memory to start Spark safely."""
+
+
+class NotShared(EnvironmentProblem):
+    """Workers on other machines do not see a file or folder that the driver sees."""
+
+
+class InputNotShared(NotShared):
+    """An input file is not there, or is another one, where a worker runs."""
+
+
+class OutputNotShared(NotShared):
+    """The output folder is not there, or is another one, where a worker runs."""

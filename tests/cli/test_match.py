@@ -71,6 +71,30 @@ def test_the_summary_for_programs(
     assert list(first) == ["event_id", "subscriber", "symbol", "close"]
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_plan_by_keys_says_which(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--plan", "keyed", "--index-store", str(tmp_path / "store"))
+    assert match(workload, tmp_path / "out", *asked, "--mapping", "hilbert", "--cells", "3") == 0
+    assert "keyed (hilbert, 3 cells, index built)" in capsys.readouterr().out
+    assert match(workload, tmp_path / "out", *asked, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["index"] == "reused"
+    assert match(workload, tmp_path / "out", *asked, "--mapping", "zones") == 2
+    said = capsys.readouterr().err
+    assert "was made with --mapping hilbert, not --mapping zones" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_mapping_that_does_not_exist(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert match(workload, tmp_path / "out", "--plan", "keyed", "--mapping", "hilbrt") == 2
+    assert "did you mean hilbert?" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert crossroads("match", "--help") == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -338,7 +338,7 @@ def test_an_included_attribute_may_not_hide_a_column(case: Case) -> None:
 
 
 def test_a_master_that_is_none(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_existing_session", lambda: None)
+    monkeypatch.setattr(session, "existing_session", lambda: None)
     result = case.match("--master", "nonsense")
     assert result.code == 2
     assert "--master nonsense is not a Spark master" in result.error
@@ -346,7 +346,7 @@ def test_a_master_that_is_none(case: Case, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_too_little_memory(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_existing_session", lambda: None)
+    monkeypatch.setattr(session, "existing_session", lambda: None)
     monkeypatch.setattr(session, "available_memory", lambda: 300 << 20)
     result = case.match()
     assert result.code == 1

@@ -89,7 +89,7 @@ def test_the_file_is_shipped_and_may_be_gone_afterwards(spark, tmp_path):
 
 
 def test_shipping_a_file_that_is_not_there(spark, tmp_path):
-    with pytest.raises(UsageError, match="cannot read the index file"):
+    with pytest.raises(UsageError, match="cannot read the file"):
         indexed_pairs(orders(spark, 1), tmp_path / "none.cri", distribute=True)
 
 

@@ -558,6 +558,7 @@ def test_the_summary_is_complete(tmp_path: Path) -> None:
         "events": 1,
         "events_rejected": 3,
         "events_repeated": 0,
+        "events_outside": 0,
         "events_matched": 1,
         "notifications": 2,
     }

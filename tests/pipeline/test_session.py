@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,10 @@ from crossroads.pipeline.session import (
     MIB,
     checked_master,
     heap_bytes,
+    is_loopback,
+    refuse_unreachable,
     session_settings,
+    standalone_hosts,
 )
 
 if TYPE_CHECKING:
@@ -101,3 +105,30 @@ def test_a_nonsense_master_is_a_usage_error(master: str) -> None:
 )
 def test_what_spark_takes_as_a_master_passes(master: str) -> None:
     assert checked_master(master) == master
+
+
+# -- a standalone cluster ------------------------------------------------------------------------
+
+
+def test_the_addresses_of_a_standalone_cluster() -> None:
+    assert standalone_hosts("spark://one:7077,two") == [("one", 7077), ("two", 7077)]
+    assert standalone_hosts("spark://[::1]:7") == [("::1", 7)]
+    assert standalone_hosts("local[2]") == standalone_hosts("yarn") == []
+    with pytest.raises(UsageError, match="'x' is not a port"):
+        standalone_hosts("spark://one:x")
+
+
+def test_a_cluster_on_this_machine_needs_no_network() -> None:
+    assert is_loopback("spark://127.0.0.1:7077") and is_loopback("spark://localhost:7077")
+    assert not is_loopback("spark://localhost:7077,elsewhere:7077") and not is_loopback("yarn")
+    java = Java(Path("java"), "17.0.1", "PATH")
+    assert session_settings("spark://localhost:7077", java)["spark.driver.host"] == "127.0.0.1"
+
+
+def test_one_master_that_answers_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        refuse_unreachable(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    refuse_unreachable("local[2]")
+    with pytest.raises(EnvironmentProblem, match=r"no Spark master answers at 127\.0\.0\.1:1: "):
+        refuse_unreachable("spark://127.0.0.1:1")

@@ -76,9 +76,14 @@ def json_safe(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    width: int | None = None,
 ) -> None:
-    """Plain columns; the text in them is data and never markup. `right`: columns of numbers."""
+    """Plain columns; the text in them is data and never markup. `right`: columns of numbers.
+    `width`: at least so wide, whatever the terminal is; else its columns fold to fit."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -89,7 +94,10 @@ def print_table(
         table.add_column(Text(heading, style="bold"), justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console = Console()
+    if width is not None and console.width < width:
+        console = Console(width=width)
+    console.print(table)
 
 
 def warn(*lines: str) -> None:

@@ -22,7 +22,10 @@ from crossroads.errors import CrossroadsError
 # In the order in which `--help` lists them: first the job, then what helps with it.
 COMMANDS: tuple[str, ...] = (
     "match",
+    "backfill",
+    "diff",
     "check",
+    "advise",
     "explain",
     "try_",
     "demo",

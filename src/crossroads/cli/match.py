@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crossroads.cli.console import examples
+from crossroads.cli.console import SchemaOption, examples
+from crossroads.cli.options import (
+    CellsOption,
+    EventsOption,
+    FormatName,
+    FormatOption,
+    IncludeOption,
+    IndexStoreOption,
+    KeepDuplicatesOption,
+    MappingOption,
+    MasterOption,
+    OutputOption,
+    PerName,
+    PerOption,
+    PlanName,
+    PlanOption,
+    ShapeName,
+    ShapeOption,
+    SinceOption,
+    StrictOption,
+    SubscriptionsOption,
+    TimeOption,
+    UntilOption,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from crossroads.pipeline.job import MatchRequest
-
-
-class PlanName(StrEnum):
-    AUTO = "auto"
-    DIRECT = "direct"
-    INDEXED = "indexed"
-    NAIVE = "naive"
-
-
-class ShapeName(StrEnum):
-    PAIRS = "pairs"
-    LISTS = "lists"
-    COMPACT = "compact"
-
-
-class PerName(StrEnum):
-    SUBSCRIPTION = "subscription"
-    SUBSCRIBER = "subscriber"
-
-
-class FormatName(StrEnum):
-    PARQUET = "parquet"
-    JSONL = "jsonl"
-    CSV = "csv"
+    from crossroads.pipeline.job import MatchRequest, Reporter
 
 
 EPILOG = examples(
@@ -48,6 +49,9 @@ EPILOG = examples(
     "crossroads match … --shape lists --per subscriber    [dim]per event whom to tell[/dim]",
     "crossroads match … --shape compact    [dim]numbers with look-up tables, for dense results"
     "[/dim]",
+    "crossroads match … --plan keyed --mapping hilbert --index-store indexes    "
+    "[dim]an index per cell, kept for later jobs[/dim]",
+    "crossroads match … --since 2002-01-01 --until 2002-02-01    [dim]a month of an archive[/dim]",
     "The output folder gets notifications/, rejected_events/, rejected_subscriptions/ and "
     "summary.json; it replaces an earlier output whole, or not at all.",
     "Exit codes: 0 done, also without a match; 1 nothing usable, or failed; 2 usage; "
@@ -60,51 +64,24 @@ def register(app: typer.Typer) -> None:
 
 
 def match(
-    schema: Annotated[Path, typer.Option("--schema", help="The schema of the events (TOML).")],
-    subscriptions: Annotated[
-        Path,
-        typer.Option("--subscriptions", help="File or folder with columns id, subscriber, filter."),
-    ],
-    events: Annotated[
-        Path,
-        typer.Option(
-            "--events", help="File or folder: CSV, JSON lines (also with .gz) or Parquet."
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", help="Folder; an earlier one is replaced.")],
-    plan: Annotated[
-        PlanName,
-        typer.Option(
-            "--plan",
-            help="direct: fastest on one machine; indexed: on a cluster; naive: slow reference.",
-        ),
-    ] = PlanName.AUTO,
-    shape: Annotated[
-        ShapeName,
-        typer.Option("--shape", help="A row per pair, a list per event, or pairs of numbers."),
-    ] = ShapeName.PAIRS,
-    include: Annotated[
-        str, typer.Option("--include", help="Attributes to carry along, separated by commas.")
-    ] = "",
-    per: Annotated[
-        PerName, typer.Option("--per", help="Tell each subscription, or each subscriber once.")
-    ] = PerName.SUBSCRIPTION,
-    format: Annotated[  # noqa: A002 (the flag's name)
-        FormatName, typer.Option("--format", help="How the output is written.")
-    ] = FormatName.PARQUET,
-    master: Annotated[
-        str | None, typer.Option("--master", help="A Spark master; default: this machine.")
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Write nothing and exit 3 if anything is rejected.")
-    ] = False,
-    keep_duplicates: Annotated[
-        bool,
-        typer.Option(
-            "--keep-duplicates",
-            help="Match events with a repeated id too, instead of rejecting them.",
-        ),
-    ] = False,
+    schema: SchemaOption,
+    subscriptions: SubscriptionsOption,
+    events: EventsOption,
+    output: OutputOption,
+    plan: PlanOption = PlanName.AUTO,
+    shape: ShapeOption = ShapeName.PAIRS,
+    include: IncludeOption = "",
+    per: PerOption = PerName.SUBSCRIPTION,
+    format: FormatOption = FormatName.PARQUET,  # noqa: A002 (the flag's name)
+    master: MasterOption = None,
+    strict: StrictOption = False,
+    keep_duplicates: KeepDuplicatesOption = False,
+    mapping: MappingOption = None,
+    cells: CellsOption = None,
+    index_store: IndexStoreOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    time: TimeOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find every match between events and subscriptions, on Spark."""
@@ -119,10 +96,16 @@ def match(
         shape=shape.value,
         per=per.value,
         format=format.value,
-        include=tuple(name.strip() for name in include.split(",") if name.strip()),
+        include=names_in(include),
         master=master,
         strict=strict,
         keep_duplicates=keep_duplicates,
+        since=since,
+        until=until,
+        time=time,
+        mapping=mapping,
+        cells=cells,
+        index_store=index_store,
     )
     summary = run_shown(request)
     if json:
@@ -138,10 +121,17 @@ def match(
 
 def run_shown(request: MatchRequest) -> dict[str, Any]:
     """Run the job with its stages drawn on the terminal's error stream."""
+    from crossroads.pipeline.job import run_match
+
+    with drawn() as reporter:
+        return run_match(request, reporter)
+
+
+@contextmanager
+def drawn() -> Iterator[Reporter]:
+    """A reporter that draws the stages of a job while the block runs."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from crossroads.pipeline.job import run_match
 
     console = Console(stderr=True)
     columns = (
@@ -154,7 +144,7 @@ def run_shown(request: MatchRequest) -> dict[str, Any]:
     # Drawn for people only: a log file has no use for it.
     unseen = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=unseen) as drawing:
-        return run_match(request, _Drawing(drawing))
+        yield _Drawing(drawing)
 
 
 class _Drawing:
@@ -179,6 +169,8 @@ STAGE_TEXTS = {
     "spark": "waiting for Spark",
     "match": "matching",
     "finish": "finishing",
+    "compare": "comparing the tables",
+    "difference": "finding what differs",
 }
 
 
@@ -192,11 +184,11 @@ def show_summary(summary: dict[str, Any], output: Path) -> None:
     table.add_column(justify="right")
     rejected = counts["events_rejected"] + counts["subscriptions_rejected"]
     rows = [
-        ("events", f"{counts['events']:,}"),
+        ("events", f"{counts['events']:,}" + _outside(counts)),
         ("subscriptions", f"{counts['subscriptions']:,}"),
         ("notifications", f"{counts['notifications']:,}"),
         ("rejected", f"{rejected:,}" + _rejected_parts(counts)),
-        ("plan", summary["plan"]),
+        ("plan", summary["plan"] + _keys(summary)),
         ("seconds", f"{seconds['total']:.1f}"),
     ]
     rows += [(f"  {name}", f"{value:.2f}") for name, value in seconds.items() if name != "total"]
@@ -207,6 +199,18 @@ def show_summary(summary: dict[str, Any], output: Path) -> None:
     for warning in summary["warnings"][:5]:
         console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"\nwritten to {output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _outside(counts: dict[str, int]) -> str:
+    away = counts["events_outside"]
+    return f" ({away:,} outside the window)" if away else ""
+
+
+def _keys(summary: dict[str, Any]) -> str:
+    if summary.get("mapping") is None:
+        return ""
+    index = f", index {summary['index']}" if "index" in summary else ""
+    return f" ({summary['mapping']}, {summary['cells']:,} cells{index})"
 
 
 def _rejected_parts(counts: dict[str, int]) -> str:

@@ -33,6 +33,7 @@ Array = npt.NDArray[Any]
 OPEN_MAX = 8  # files a process keeps open in `cached_index`: a job needs one, a rebuild two
 _STRING_BYTES_MAX = 2**31 - 1  # offsets of a plain string column are int32
 _COLUMNS = ("id", "subscriber")
+_EXTRA = "extra."
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class OpenedIndex:
     subscription_version: int
     content_hash: str
     bytes: int
+    extra: Mapping[str, Array]  # what whoever saved it put beside
 
     @property
     def schema(self) -> Schema:
@@ -71,10 +73,12 @@ def save_index(
     subscription_version: int,
     content_hash: str,
     durable: bool = True,
+    extra: Mapping[str, Array] | None = None,
 ) -> IndexFileInfo:
     """`subscriptions` has the columns id and subscriber, a row per ordinal of the index.
 
-    An index that only serves the run that makes it need not be `durable`.
+    An index that only serves the run that makes it need not be `durable`. `extra` arrays are kept
+    beside the index, under their names.
     """
     if subscriptions.num_rows != index.size:
         raise UsageError(
@@ -85,6 +89,7 @@ def save_index(
     for name in _COLUMNS:
         kinds[name], parts = _strings(subscriptions.column(name), name)
         arrays |= {f"{name}.{part}": array for part, array in parts.items()}
+    arrays |= {_EXTRA + name: array for name, array in (extra or {}).items()}
     content = {
         "schema": index.schema.describe(),
         "schema_hash": index.schema.hash,
@@ -127,6 +132,11 @@ def open_index(
         int(content["subscription_version"]),
         str(content["content_hash"]),
         stored.size,
+        {
+            name.removeprefix(_EXTRA): array
+            for name, array in stored.arrays.items()
+            if name.startswith(_EXTRA)
+        },
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ from crossroads.pipeline.notify import (
 )
 from crossroads.pipeline.output import replacing, write_rejects
 from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
+from crossroads.pipeline.sharing import Sharing
 from crossroads.pipeline.source import Split
 from crossroads.pipeline.steps import match_in_steps
 
@@ -50,6 +51,7 @@ class Task:
     index: str  # path of the index file
     staging: str
     keep_duplicates: bool
+    sharing: Sharing = field(default_factory=Sharing)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Done:
     repeated: int
     notifications: int
     matched_events: int
+    outside: int = 0  # events that are not in the window
 
 
 _receivers: dict[str, Receivers] = {}
@@ -84,10 +87,11 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
     staging = Path(task.staging)
     rejects = []
     hashes: list[npt.NDArray[np.uint64]] = []
-    events = matched = 0
+    events = matched = outside = 0
     with Part(staging, split.number, notify, receivers) as part:
         for read in read_split(split, notify.schema):
             rejects += read.rejects
+            outside += read.outside
             batch = _without(read, skip)
             if not len(batch.ids):
                 continue
@@ -110,7 +114,7 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
     if hashes:
         with replacing(_hash_file(staging, split.number)) as file:
             np.save(file, np.concatenate(hashes))
-    return Done(split.number, events, len(rejects), repeated, part.told, matched)
+    return Done(split.number, events, len(rejects), repeated, part.told, matched, outside)
 
 
 def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
@@ -147,11 +151,14 @@ def _run(
 ) -> list[Done]:
     if not work:
         return []
-    tasks = context.parallelize(list(work), _task_count(len(work), context.defaultParallelism))
-    return tasks.map(lambda one: match_split(one[0], task, one[1])).collect()
+    placed = task.sharing.placed([split for split, _ in work])
+    skips = [skip for _, skip in work]
+    count = task_count(len(work), context.defaultParallelism)
+    tasks = context.parallelize(list(zip(placed, skips, strict=True)), count)
+    return tasks.map(lambda one: match_split(one[0].here(), task, one[1])).collect()
 
 
-def _task_count(pieces: int, cores: int) -> int:
+def task_count(pieces: int, cores: int) -> int:
     """One task per split, unless they are so few that starting tasks would take longer: a small
     input is cut into small splits, of which each core then does its share in one task."""
     return pieces if pieces > cores * FEW_SPLITS_PER_CORE else min(pieces, cores)
@@ -210,5 +217,6 @@ def merged(done: Sequence[Done]) -> Done:
             repeated=total.repeated + one.repeated,
             notifications=total.notifications + one.notifications,
             matched_events=total.matched_events + one.matched_events,
+            outside=total.outside + one.outside,
         )
     return total

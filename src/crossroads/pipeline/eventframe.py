@@ -2,8 +2,8 @@
 
 The events of all splits become one DataFrame with the schema's columns, `_event_id` and
 `_event_row` (an ordinal in the order of the input); rejects travel in the same frame and are taken
-out on the other side. Only the output folder must be seen by workers and driver alike: each
-partition writes its part of it.
+out on the other side. Each partition writes its part of the output. No folder has to be shared
+between workers and driver (`sharing`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
@@ -24,20 +23,23 @@ from pyspark.sql import types as T  # noqa: N812
 from crossroads.matching.index import Matches, MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.pipeline.columns import quoted
+from crossroads.pipeline.delivery import write_partitions
 from crossroads.pipeline.direct import REPEATED, Done
-from crossroads.pipeline.frames import map_batches, spark_fields
+from crossroads.pipeline.frames import spark_fields
 from crossroads.pipeline.indexed import IndexPlace
 from crossroads.pipeline.notify import MatchedEvents, Notify, Part, Receivers, event_ordinals
 from crossroads.pipeline.output import write_rejects
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.reading import read_split, rejects_of_rows
+from crossroads.pipeline.sharing import PlacedSplit, Sharing
 from crossroads.pipeline.source import Split
 from crossroads.pipeline.steps import match_in_steps
 
 ID, ROW, ORDINALS = "_event_id", "_event_row", "_ordinals"
 _REJECT = ("_file", "_line", "_raw", "_reason")
+_REJECT_TYPES = (pa.string(), pa.int64(), pa.string(), pa.string())
+_OUTSIDE = "_outside"  # in a row that is no event: how many of a batch are not in the window
 _SPLIT_BITS = 32
-_WRITTEN = T.StructType([T.StructField(name, T.LongType()) for name in ("part", "told", "some")])
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,17 @@ def read_events(
     staging: Path,
     *,
     keep_duplicates: bool,
+    sharing: Sharing | None = None,
 ) -> Frames:
+    """`sharing`: how workers come to the files; by default they see them."""
     schema = notify.schema
-    everything = _everything(spark, splits, schema).persist()
-    wrong = everything.where(F.col("_reason").isNotNull()).select(ROW, *_REJECT)
-    rejects = [
-        (row[ROW] >> _SPLIT_BITS, Reject(row._file, row._line, row._raw, row._reason))
-        for row in wrong.toLocalIterator()  # part by part: there may be many, with their text
-    ]
-    good = everything.where(F.col("_reason").isNull()).drop(*_REJECT)
+    sharing = sharing or Sharing()
+    everything = _everything(spark, sharing.placed(splits), schema).persist()
+    # One job that reads everything, on all cores; what follows finds it in Spark's memory.
+    counted = (F.count(ID), F.count("_reason"), F.coalesce(F.sum(_OUTSIDE), F.lit(0)))
+    events, wrong, outside = everything.agg(*counted).collect()[0]
+    rejects = _rejects(everything) if wrong else []
+    good = everything.where(F.col(ID).isNotNull()).drop(*_REJECT, _OUTSIDE)
     repeated: list[tuple[int, Reject]] = []
     kept = [everything]
     if not keep_duplicates:
@@ -77,13 +81,13 @@ def read_events(
         good, repeated = _each_id_once(good, firsts, splits, schema)
     for number, found in _by_split(rejects + repeated).items():
         write_rejects(staging / "rejected_events", found, notify.format, number)
-    total = len(rejects) + len(repeated)
-    counts = Done(-1, good.count(), total, len(repeated), 0, 0)
+    total, again = len(rejects) + len(repeated), len(repeated)
+    counts = Done(-1, events - again, total, again, 0, 0, outside)
     return Frames(good, counts, tuple(kept))
 
 
-def _everything(spark: SparkSession, splits: Sequence[Split], schema: Schema) -> DataFrame:
-    rows = [(split.number, pickle.dumps(split)) for split in splits]
+def _everything(spark: SparkSession, splits: Sequence[PlacedSplit], schema: Schema) -> DataFrame:
+    rows = [(one.split.number, pickle.dumps(one)) for one in splits]
     given = spark.sparkContext.parallelize(rows, max(1, len(rows)))
     frame = spark.createDataFrame(given, "number int, split binary")
     out = T.StructType(
@@ -95,6 +99,7 @@ def _everything(spark: SparkSession, splits: Sequence[Split], schema: Schema) ->
             T.StructField("_line", T.LongType()),
             T.StructField("_raw", T.StringType()),
             T.StructField("_reason", T.StringType()),
+            T.StructField(_OUTSIDE, T.LongType()),
         ]
     )
 
@@ -102,34 +107,44 @@ def _everything(spark: SparkSession, splits: Sequence[Split], schema: Schema) ->
         for batch in batches:
             for cell in batch.column("split").to_pylist():
                 # Our own bytes, made a few lines above by this very job.
-                yield from _rows_of(pickle.loads(cell), schema)
+                yield from _rows_of(pickle.loads(cell).here(), schema)
 
     return frame.mapInArrow(read, out)
 
 
 def _rows_of(split: Split, schema: Schema) -> Iterator[pa.RecordBatch]:
-    texts = [pa.string(), pa.int64(), pa.string(), pa.string()]
+    """Events, rejects and, in a row of its own, how many are outside the window."""
     for batch in read_split(split, schema):
         if len(batch.ids):
-            size = len(batch.ids)
-            columns = [*batch.table.combine_chunks().columns, batch.ids]
-            columns.append(pa.array(event_ordinals(split.number, batch.rows)))
-            columns += [pa.nulls(size, kind) for kind in texts]
-            yield from _table(columns, schema).to_batches()
+            events = dict(zip(schema.names, batch.table.combine_chunks().columns, strict=True))
+            ordinals = pa.array(event_ordinals(split.number, batch.rows))
+            yield from _filled(schema, len(batch.ids), {**events, ID: batch.ids, ROW: ordinals})
         if batch.rejects:
             size = len(batch.rejects)
-            columns = [pa.nulls(size, a.type.arrow) for a in schema.attributes]
-            columns += [pa.nulls(size, pa.string())]
-            columns += [pa.array(np.full(size, event_ordinals(split.number, np.int64(0))))]  # type: ignore[arg-type]
-            columns += [
-                pa.array([getattr(reject, name[1:]) for reject in batch.rejects], kind)
-                for name, kind in zip(_REJECT, texts, strict=True)
-            ]
-            yield from _table(columns, schema).to_batches()
+            told = {
+                name: pa.array([getattr(reject, name[1:]) for reject in batch.rejects], kind)
+                for name, kind in zip(_REJECT, _REJECT_TYPES, strict=True)
+            }
+            told[ROW] = pa.array(event_ordinals(split.number, np.zeros(size, np.int64)))
+            yield from _filled(schema, size, told)
+        if batch.outside:
+            yield from _filled(schema, 1, {_OUTSIDE: pa.array([batch.outside], pa.int64())})
 
 
-def _table(columns: list[pa.Array], schema: Schema) -> pa.Table:
-    return pa.table(columns, names=[*schema.names, ID, ROW, *_REJECT])
+def _filled(schema: Schema, size: int, columns: dict[str, pa.Array]) -> list[pa.RecordBatch]:
+    """Rows of the frame: these columns, and NULL in all others."""
+    own = [(ID, pa.string()), (ROW, pa.int64()), *zip(_REJECT, _REJECT_TYPES, strict=True)]
+    fields = pa.schema([*schema.arrow, *(pa.field(*one) for one in (*own, (_OUTSIDE, pa.int64())))])
+    filled = [columns.get(field.name, pa.nulls(size, field.type)) for field in fields]
+    return list(pa.table(filled, schema=fields).to_batches())
+
+
+def _rejects(everything: DataFrame) -> list[tuple[int, Reject]]:
+    wrong = everything.where(F.col("_reason").isNotNull()).select(ROW, *_REJECT)
+    return [
+        (row[ROW] >> _SPLIT_BITS, Reject(row._file, row._line, row._raw, row._reason))
+        for row in wrong.toLocalIterator()  # part by part: there may be many, with their text
+    ]
 
 
 def _firsts(events: DataFrame) -> DataFrame:
@@ -142,12 +157,12 @@ def _each_id_once(
     events: DataFrame, firsts: DataFrame, splits: Sequence[Split], schema: Schema
 ) -> tuple[DataFrame, list[tuple[int, Reject]]]:
     """Keep the first of each id; the others are rejects."""
+    if not firsts.count():
+        return events, []
     again = events.join(F.broadcast(firsts), ID).where(F.col(ROW) != F.col("_first"))
     rows: dict[int, list[int]] = defaultdict(list)
     for row in again.select(ROW).toLocalIterator():
         rows[row[ROW] >> _SPLIT_BITS].append(row[ROW] & ((1 << _SPLIT_BITS) - 1))
-    if not rows:
-        return events, []
     kept = events.join(F.broadcast(firsts), ID, "left").where(
         F.col("_first").isNull() | (F.col(ROW) == F.col("_first"))
     )
@@ -176,19 +191,16 @@ def write_notifications(
     staging: Path,
     *,
     matched: bool = False,
+    sharing: Sharing | None = None,
 ) -> list[Done]:
     """Each partition writes its part. `matched`: the frame says who, in a column `_ordinals`."""
     columns = [F.col(quoted(name)) for name in (*notify.schema.names, ID, ROW)]
     given = events.select(*columns, *([ORDINALS] if matched else []))
-    folder = str(staging)
 
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        number = context.partitionId()
+    def write(batches: Iterable[pa.RecordBatch], folder: Path, number: int) -> tuple[int, int]:
         opened = place.open()
         some = 0
-        part = Part(Path(folder), number, notify, Receivers(opened.ids, opened.subscribers))
+        part = Part(folder, number, notify, Receivers(opened.ids, opened.subscribers))
         with part:
             for batch in batches:
                 for rows, found in _matched(batch, None if matched else opened.index):
@@ -196,10 +208,10 @@ def write_notifications(
                     ordinals = rows.column(ROW).to_numpy(zero_copy_only=False)
                     part.write(MatchedEvents(table, rows.column(ID), ordinals, found))
                     some += int(np.count_nonzero(np.diff(found.offsets)))
-        yield pa.record_batch({"part": [number], "told": [part.told], "some": [some]})
+        return part.told, some
 
-    rows = map_batches(given, write, _WRITTEN).collect()
-    return [Done(row.part, 0, 0, 0, row.told, row.some) for row in rows]
+    written = write_partitions(given, staging, write, sharing or Sharing())
+    return [Done(one.part, 0, 0, 0, one.told, one.some) for one in written]
 
 
 def _matched(

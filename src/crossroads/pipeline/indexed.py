@@ -148,28 +148,29 @@ def place_index(
         distribute = not is_local(context.master or "")
     if not distribute:
         return IndexPlace(str(index_file.absolute()), shipped=False)
-    lasting = _lasting(index_file)
+    lasting = lasting_copy(index_file)
     context.addFile(str(lasting))
     return IndexPlace(lasting.name, shipped=True)
 
 
-def _lasting(index_file: Path) -> Path:
+def lasting_copy(given: Path) -> Path:
     """The same file under a name of its own that stays while this process lives.
 
     Executors that join later fetch every file that was ever added, and Spark refuses a second file
     of one name: so the name says which file it is, and the file is not removed with its job.
     """
     try:
-        status = index_file.stat()
+        status = given.stat()
     except OSError as error:
-        raise UsageError(f"cannot read the index file {index_file}: {error.strerror}") from error
-    name = f"{index_file.stem}-{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}.cri"
+        raise UsageError(f"cannot read the file {given}: {error.strerror}") from error
+    which = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    name = f"{given.stem}-{'-'.join(f'{number:x}' for number in which)}{given.suffix}"
     lasting = scratch_folder() / name
     if not lasting.exists():
         try:
-            os.link(index_file, lasting)
+            os.link(given, lasting)
         except OSError:  # another file system, or one without links
-            shutil.copyfile(index_file, lasting)
+            shutil.copyfile(given, lasting)
     return lasting
 
 

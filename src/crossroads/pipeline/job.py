@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +34,7 @@ from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.failures import plainly
+from crossroads.pipeline.keyedjob import check_keys
 from crossroads.pipeline.machine import usable_cores
 from crossroads.pipeline.notify import (
     NOTIFICATIONS,
@@ -52,7 +53,7 @@ from crossroads.pipeline.output import (
     write_rejects,
     write_summary,
 )
-from crossroads.pipeline.planner import PLANS, Plan, choose_plan
+from crossroads.pipeline.planner import Chosen, Plan, check_plan, choose_plan
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import (
     SPLIT_BYTES,
@@ -63,17 +64,25 @@ from crossroads.pipeline.source import (
     plan_splits,
     warnings_of,
 )
-from crossroads.pipeline.subscriptions import SubscriptionSet, load_subscriptions
+from crossroads.pipeline.subscriptions import Named, SubscriptionSet, load_subscriptions
+from crossroads.pipeline.window import Window, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from crossroads.pipeline.direct import Done
+    from crossroads.pipeline.keyedset import KeyedSet
+    from crossroads.pipeline.sharing import Sharing
 
 SPLITS_PER_CORE = 4  # evens out splits that take longer than others
 SPLIT_BYTES_MIN = 1 << 20  # a task costs about 10 ms: smaller pieces are mostly overhead
 FINGERPRINT_BYTES_MAX = 1 << 30  # beyond this, hashing all events would cost more than it tells
 WATCH_SECONDS = 0.25  # often enough for the eye, seldom enough for the scheduler
+# Without a single executor: long enough for a cluster to start new ones or to finish what is before
+# us, short enough that nobody waits all night for machines that are gone. Spark would.
+EXECUTORS_AWAITED_SECONDS = 120.0
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SHUFFLE_PARTITIONS_UNSET = 200  # Spark's own number: nobody has chosen one
 INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
 REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
 
@@ -94,6 +103,14 @@ class MatchRequest:
     master: str | None = None
     strict: bool = False
     keep_duplicates: bool = False
+    # only events of this time, in the schema's only date or timestamp unless `time` says which
+    since: str | None = None
+    until: str | None = None
+    time: str | None = None
+    # of the plans that meet by keys
+    mapping: str | None = None
+    cells: int | None = None
+    index_store: str | None = None
 
 
 class Reporter(Protocol):
@@ -122,13 +139,18 @@ class Run:
     output: OutputFolder
     reporter: Reporter
     session: Future[SparkSession]
+    window: Window | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     plan: Plan = "auto"
+    chosen: Chosen | None = None
     files: list[SourceFile] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     subscriptions: SubscriptionSet | None = None
+    keyed: KeyedSet | None = None  # instead of `subscriptions`, in plan `keyed`
+    load: dict[str, Any] | None = None  # of the tasks of plan `keyed`
     index: Path | None = None
     index_bytes: int = 0
+    how_shared: Sharing | None = None
     done: list[Done] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
 
@@ -141,6 +163,16 @@ class Run:
         assert self.subscriptions is not None
         return self.subscriptions
 
+    @property
+    def named(self) -> Named:
+        """The subscriptions, whichever plan holds them."""
+        return self.subscribed if self.keyed is None else self.keyed
+
+    @property
+    def sharing(self) -> Sharing:
+        assert self.how_shared is not None
+        return self.how_shared
+
 
 Stage = Callable[[Run], None]
 
@@ -151,9 +183,11 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
     schema = read_schema(request.schema)
     refuse_overlap(request.output, (request.schema, request.subscriptions, request.events))
     notify = _notify(request, schema)
+    check_keys(request, schema)
+    window = window_of(schema, request.since, request.until, request.time)
     for given in (request.subscriptions, request.events):
         list_files(given)  # what is not there is said at once, before Spark starts
-    with OutputFolder(request.output) as output, _session(request) as session, plainly():
+    with OutputFolder(request.output) as output, _session(request) as session, _plainly(session):
         run = Run(
             request=request,
             schema=schema,
@@ -161,6 +195,7 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             output=output,
             reporter=reporter,
             session=session,
+            window=window,
         )
         begun = time.perf_counter()
         for name, stage in STAGES:
@@ -192,8 +227,7 @@ def read_schema(given: Schema | str | Path) -> Schema:
 
 
 def _notify(request: MatchRequest, schema: Schema) -> Notify:
-    if request.plan not in PLANS:
-        raise UsageError(f"no plan {request.plan!r}", hint=f"plans: {', '.join(PLANS)}")
+    check_plan(request.plan)
     try:
         include = tuple(schema.attribute(name).name for name in request.include)
     except SchemaError as error:
@@ -222,10 +256,36 @@ def _session(request: MatchRequest) -> Iterator[Future[SparkSession]]:
         pool.shutdown(wait=True)
 
 
+@contextmanager
+def _plainly(session: Future[SparkSession]) -> Iterator[None]:
+    """What goes wrong inside Spark is one line of ours, and nobody waits for ever."""
+    from crossroads.pipeline.watching import attended
+
+    with plainly(), attended(session, EXECUTORS_AWAITED_SECONDS):
+        yield
+
+
 # -- stages --------------------------------------------------------------------------------------
 
 
+def plan_run(run: Run) -> None:
+    """Which plan; samples of both sides are read if it is not known yet."""
+    request = run.request
+    run.chosen = choose_plan(
+        request.plan,
+        run.schema,
+        request.subscriptions,
+        request.events,
+        master=request.master,
+        mapping=request.mapping,
+        cells=request.cells,
+    )
+    run.plan = run.chosen.plan
+
+
 def read_subscriptions(run: Run) -> None:
+    if run.plan == "keyed":
+        return  # read by workers, and only if no index store has them
     run.subscriptions = load_subscriptions(run.request.subscriptions, run.schema)
     if run.subscriptions.rejects:
         folder = run.output.staging / REJECTED_SUBSCRIPTIONS
@@ -234,18 +294,28 @@ def read_subscriptions(run: Run) -> None:
 
 def plan_input(run: Run) -> None:
     run.files = list_files(run.request.events)
-    size = sum(file.size for file in run.files)
-    target = max(SPLIT_BYTES_MIN, min(SPLIT_BYTES, size // (usable_cores() * SPLITS_PER_CORE)))
-    run.splits = plan_splits(run.files, run.schema, target)
+    splits = plan_splits(run.files, run.schema, _split_bytes(run.files))
+    run.splits = [replace(split, window=run.window) for split in splits]
+
+
+def _split_bytes(files: list[SourceFile]) -> int:
+    size = sum(file.size for file in files)
+    return max(SPLIT_BYTES_MIN, min(SPLIT_BYTES, size // (usable_cores() * SPLITS_PER_CORE)))
 
 
 def build_index(run: Run) -> None:
     """Compile and store. The naive plan uses the file only for the names of the receivers."""
+    if run.plan == "keyed":
+        from crossroads.pipeline.keyedjob import find_or_build
+
+        run.keyed = find_or_build(run, _split_bytes(list_files(run.request.subscriptions)))
+        run.index_bytes = run.keyed.manifest.size
+        return
     subscriptions = run.subscribed
     table = subscriptions.table
-    if run.request.plan == "naive":
+    if run.plan in ("naive", "sql"):
         table = FilterTable(run.schema, table.size)
-    index = MatchIndex.build(table)
+    index = MatchIndex.build(table, threads=usable_cores())
     run.index = run.output.staging / INDEX_FILE
     save_index(
         run.index,
@@ -260,19 +330,41 @@ def build_index(run: Run) -> None:
 
 def start_spark(run: Run) -> None:
     """Wait for what is left of it."""
-    run.plan = choose_plan(run.request.plan, run.spark)
+    assert run.spark is not None
 
 
 def match_events(run: Run) -> None:
     from crossroads.pipeline import plans
+    from crossroads.pipeline.sharing import run_shared
 
-    with _watched(run):
-        run.done = plans.RUN[run.plan](run)
+    def attempt(sharing: Sharing) -> list[Done]:
+        run.how_shared = sharing
+        return plans.RUN[run.plan](run)
+
+    with _watched(run), _shuffles_sized(run):
+        run.done = run_shared(
+            run.spark, run.output.staging, run.files, attempt, ship=run.plan != "direct"
+        )
     _refuse_missing_parts(run)
     if all(one.part < 0 for one in run.done):  # an answer without rows still has columns
-        nobody = Receivers(run.subscribed.ids, run.subscribed.subscribers)
+        nobody = Receivers(pa.array([], pa.string()), pa.array([], pa.string()))
         with Part(run.output.staging, 0, run.notify, nobody):
             pass
+
+
+@contextmanager
+def _shuffles_sized(run: Run) -> Iterator[None]:
+    """As many partitions as the input deserves: a small one is not cut into 200 tasks."""
+    settings = run.spark.conf
+    before = settings.get(SHUFFLE_PARTITIONS)
+    if before == str(SHUFFLE_PARTITIONS_UNSET):
+        cores = run.spark.sparkContext.defaultParallelism
+        wanted = max(len(run.splits), cores * SPLITS_PER_CORE)
+        settings.set(SHUFFLE_PARTITIONS, str(min(wanted, SHUFFLE_PARTITIONS_UNSET)))
+    try:
+        yield
+    finally:
+        settings.set(SHUFFLE_PARTITIONS, str(before))
 
 
 def _refuse_missing_parts(run: Run) -> None:
@@ -294,19 +386,18 @@ def write_lookups(run: Run) -> None:
         unfinished.unlink(missing_ok=True)
     if run.notify.shape != "compact":
         return
-    subscribed = run.subscribed
-    usable = [at for at in range(len(subscribed.ids)) if at not in subscribed.table.errors]
-    ordinals = pa.array(usable, pa.int32())
+    known = run.named.names()
     if run.notify.per == "subscription":
+        ordinals = pa.array(range(known.num_rows), pa.int32())
         table = pa.table(
             {
                 "subscription": ordinals,
-                "subscription_id": subscribed.ids.take(ordinals),
-                "subscriber": subscribed.subscribers.take(ordinals),
+                "subscription_id": known["id"],
+                "subscriber": known["subscriber"],
             }
-        )
+        ).filter(known["id"].is_valid())
     else:
-        names = subscribed.subscribers.dictionary_encode().dictionary
+        names = known["subscriber"].combine_chunks().dictionary_encode().dictionary
         table = pa.table(
             {"subscriber": pa.array(range(len(names)), pa.int32()), "subscriber_name": names}
         )
@@ -315,6 +406,7 @@ def write_lookups(run: Run) -> None:
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (
+    ("plan", plan_run),
     ("subscriptions", read_subscriptions),
     ("input", plan_input),
     ("index", build_index),
@@ -330,7 +422,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 def _summary(run: Run) -> dict[str, Any]:
     from crossroads.pipeline.direct import merged
 
-    total, subscribed = merged(run.done), run.subscribed
+    total, subscribed = merged(run.done), run.named
     small = sum(file.size for file in run.files) <= FINGERPRINT_BYTES_MAX
     run.summary |= {
         "version": __version__,
@@ -340,10 +432,11 @@ def _summary(run: Run) -> dict[str, Any]:
         "format": run.notify.format,
         "counts": {
             "subscriptions": subscribed.usable,
-            "subscriptions_rejected": len(subscribed.rejects),
+            "subscriptions_rejected": subscribed.rejected,
             "events": total.events,
             "events_rejected": total.rejected,
             "events_repeated": total.repeated,
+            "events_outside": total.outside,
             "events_matched": total.matched_events,
             "notifications": total.notifications,
         },
@@ -356,8 +449,19 @@ def _summary(run: Run) -> dict[str, Any]:
         },
         "index_bytes": run.index_bytes,
         "splits": len(run.splits),
-        "warnings": warnings_of(run.splits),
+        "warnings": [*warnings_of(run.splits), *run.sharing.notes(run.files)],
     }
+    if run.window is not None:
+        run.summary |= {"window": run.window.described()}
+    if run.chosen is not None and run.chosen.estimates:
+        run.summary |= {"predicted": run.chosen.summary()}
+    if run.chosen is not None and run.chosen.mapping is not None:
+        run.summary |= {"mapping": run.chosen.mapping, "cells": run.chosen.cells}
+    if run.keyed is not None:
+        from crossroads.pipeline.keyedjob import said_of
+
+        run.summary |= said_of(run.keyed, run.load)
+        run.summary["warnings"] += run.keyed.notes
     return run.summary
 
 
@@ -374,12 +478,13 @@ def _refuse_if_strict(run: Run) -> None:
 
 
 def _first(run: Run) -> str:
-    if run.subscribed.rejects:
-        return _shown(run.subscribed.rejects[0])
     from crossroads.pipeline.rejects import first_reject
 
-    found = first_reject(run.output.staging / "rejected_events")
-    return _shown(found) if found else "unknown"
+    for folder in (REJECTED_SUBSCRIPTIONS, "rejected_events"):
+        found = first_reject(run.output.staging / folder)
+        if found:
+            return _shown(found)
+    return "unknown"
 
 
 def _shown(reject: Reject) -> str:

@@ -7,7 +7,7 @@ join reads the events anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -35,6 +35,17 @@ def naive_pairs(
     `events` has the attributes of the table's schema as flat columns, besides those to keep.
     """
     shared, alone = parametrise(table)
+    return pairs_of(events, shared, alone, keep=keep)
+
+
+def pairs_of(
+    events: DataFrame,
+    shared: Sequence[Parametrised],
+    alone: Mapping[int, Filter],
+    *,
+    keep: Sequence[str],
+) -> DataFrame:
+    """The same for filters that are parametrised already."""
     found = [_joined(events, one, keep) for one in shared]
     found += _asked(events, alone, keep)
     return reduce(DataFrame.unionAll, found) if found else _nothing(events, keep)
@@ -55,13 +66,12 @@ def _kept(keep: Sequence[str]) -> list[Column]:
 
 def _joined(events: DataFrame, one: Parametrised, keep: Sequence[str]) -> DataFrame:
     hits, one = RegexHits.of_parameters(one)
-    literals = {f"_p{k}": column for k, column in enumerate(one.columns)}
     rows = pa.array(one.ordinals, pa.int32())
     true = pa.repeat(pa.scalar(True), len(rows))
-    table = pa.table({ORDINAL: rows, _TRUE: true, **literals})
+    table = pa.table({ORDINAL: rows, _TRUE: true, **literal_columns(one)})
     right = F.broadcast(events.sparkSession.createDataFrame(table))
     left = hits.added_to(events)
-    condition = Conditions(_parameter, lambda leaf: _pattern(hits, leaf)).condition(one.template)
+    condition = shape_condition(one, hits)
     if one.columns:
         # Spark would take an equality out of the condition and make a hash join of it. Compared
         # with a column whose values it does not know, the condition stays what it is: one
@@ -72,19 +82,29 @@ def _joined(events: DataFrame, one: Parametrised, keep: Sequence[str]) -> DataFr
     return joined.select(*_kept(keep), ORDINAL)
 
 
+def literal_columns(one: Parametrised) -> dict[str, pa.Array]:
+    """The table of literals that the condition of a shape refers to."""
+    return {f"_p{k}": column for k, column in enumerate(one.columns)}
+
+
+def shape_condition(one: Parametrised, hits: RegexHits) -> Column:
+    """About a row that has an event's attributes and a filter's literals."""
+
+    def pattern(leaf: RLike) -> Column:
+        return hits.parameter(leaf, _parameter(leaf.pattern))
+
+    return Conditions(_parameter, pattern).condition(one.template)
+
+
 def _parameter(literal: Literal) -> Column:
     return literal_column(literal) if literal.source is None else F.col(f"_p{literal.source[0]}")
-
-
-def _pattern(hits: RegexHits, leaf: RLike) -> Column:
-    return hits.parameter(leaf, _parameter(leaf.pattern))
 
 
 # -- the others ----------------------------------------------------------------------------------
 
 
 def _asked(
-    events: DataFrame, filters: dict[int, Filter], keep: Sequence[str]
+    events: DataFrame, filters: Mapping[int, Filter], keep: Sequence[str]
 ) -> Iterator[DataFrame]:
     every = sorted(filters.items())
     for start in range(0, len(every), FILTERS_PER_PASS):

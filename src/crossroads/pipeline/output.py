@@ -47,6 +47,8 @@ WRITTEN = {  # all that a finished run may leave in the folder
     "subscribers",
     "rejected_events",
     "rejected_subscriptions",
+    "appeared",
+    "vanished",
 }
 FORMATS = ("parquet", "jsonl", "csv")
 # Together half a minute: a Spark whose driver is gone ends within seconds.

@@ -1,23 +1,128 @@
-"""Which plan: the one asked for, or the fastest that is safe here.
+"""Which plan: the one asked for, or the cheapest that a sample of both sides promises.
 
 `direct` needs input and output paths that every executor sees under the same names. That is certain
-on one machine; on a cluster only whoever runs it can know, so there `auto` takes `indexed`, which
-ships the index and lets Spark write.
+on one machine; on a cluster only whoever runs it can know, so there it must be asked for.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
 from pyspark.sql import SparkSession
 
-from crossroads.pipeline.session import is_local
+from crossroads.errors import EventError, SubscriptionError, UsageError
+from crossroads.mapping.fit import MAPPINGS
+from crossroads.model.schema import Schema
+from crossroads.pipeline.estimate import Estimate, estimates, sql_estimate
+from crossroads.pipeline.machine import available_memory, usable_cores
+from crossroads.pipeline.meeting import Meeting, replicas_for
+from crossroads.pipeline.session import default_master, existing_session, is_local
+from crossroads.pipeline.situation import Surveyed
+from crossroads.pipeline.survey import survey
 
-Plan = Literal["auto", "direct", "indexed", "naive"]
-PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "naive")
+Plan = Literal["auto", "direct", "indexed", "keyed", "naive", "sql"]
+PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "sql", "keyed", "naive")
+MEMORY_SHARE = 0.5  # of what is free: the rest is for Spark, the events and the answer
+TASKS_PER_CORE = 4  # evens out tasks that take longer than others
 
 
-def choose_plan(asked: Plan, spark: SparkSession) -> Plan:
-    if asked != "auto":
-        return asked
-    return "direct" if is_local(str(spark.sparkContext.master)) else "indexed"
+@dataclass(frozen=True)
+class Chosen:
+    plan: Plan
+    mapping: str | None = None
+    cells: int | None = None
+    estimates: Sequence[Estimate] = ()  # the best first; none where nothing had to be foreseen
+    surveyed: Surveyed | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """What was foreseen, to stand beside what came of it."""
+        mine = [one for one in self.estimates if one.plan == self.plan]
+        mine = [one for one in mine if one.mapping == self.mapping] or mine
+        return {
+            "seconds": round(mine[0].seconds, 3) if mine else None,
+            "estimates": [_described(one) for one in self.estimates],
+        }
+
+
+def _described(one: Estimate) -> dict[str, Any]:
+    counts = one.counts
+    return {
+        "plan": one.plan,
+        "mapping": one.mapping,
+        "cells": one.cells,
+        "seconds": None if one.refused else round(one.seconds, 3),
+        "refused": one.refused,
+        "matches_per_event": round(counts.matches_per_event, 3),
+        "ranges_per_subscription": round(counts.ranges_per_subscription, 3),
+        "cells_per_subscription": round(counts.cells_per_subscription, 3),
+        "cells_per_event": round(counts.cells_per_event, 3),
+        "candidates_per_event": round(counts.candidates_per_event, 3),
+        "skew": round(counts.skew, 2),
+        "bytes_shuffled": int(one.bytes_shuffled),
+        "index_bytes": int(one.index_bytes),
+    }
+
+
+def choose_plan(
+    asked: Plan,
+    schema: Schema,
+    subscriptions: str | Path,
+    events: str | Path,
+    *,
+    master: str | None = None,
+    mapping: str | None = None,
+    cells: int | None = None,
+) -> Chosen:
+    """Decided before anything is read but samples, and before Spark is there."""
+    if asked not in ("auto", "sql"):
+        return Chosen(asked, mapping, cells)
+    local = _is_local(master)
+    try:
+        seen = survey(schema, subscriptions, events)
+    except (SubscriptionError, EventError):
+        # Nothing usable was sampled: all may be rejects, and those are found by matching.
+        return Chosen("direct" if local and asked == "auto" else "indexed")
+    memory = int(available_memory() * MEMORY_SHARE)
+    here = seen.situation(cores=_cores(), memory=memory, local=local)
+    surveyed = Surveyed(here, seen.sample)
+    if asked == "sql":
+        best = sql_estimate(surveyed, (mapping,) if mapping else MAPPINGS, cells)
+        return Chosen("sql", best.mapping, best.cells, (best,), surveyed)
+    found = estimates(surveyed)
+    best = found[0]
+    return Chosen(best.plan, best.mapping, best.cells, found, surveyed)  # type: ignore[arg-type]
+
+
+def check_plan(asked: str) -> None:
+    if asked not in PLANS:
+        raise UsageError(f"no plan {asked!r}", hint=f"plans: {', '.join(PLANS)}")
+
+
+def _is_local(master: str | None) -> bool:
+    there = existing_session()
+    if there is not None:
+        return is_local(str(there.sparkContext.master))
+    return is_local(master or default_master())
+
+
+def _cores() -> int:
+    there = existing_session()
+    return usable_cores() if there is None else int(there.sparkContext.defaultParallelism)
+
+
+def meeting_of(chosen: Chosen, spark: SparkSession) -> Meeting:
+    """Where the sides of plan `sql` meet, hot cells shared by several tasks."""
+    assert chosen.surveyed is not None and chosen.mapping is not None
+    keyed = chosen.surveyed.keyed(chosen.mapping)
+    assert not isinstance(keyed, str), keyed
+    assert chosen.cells is not None
+    cells = keyed.cells(chosen.cells)
+    found = keyed.in_cells(cells)
+    events = np.bincount(found.visited.cells, minlength=cells.count)
+    load = (events * found.placed.load(cells.count)).astype(np.float64)
+    tasks = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
+    return Meeting(keyed.mapping, cells, replicas_for(load, events, tasks))

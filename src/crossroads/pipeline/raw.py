@@ -8,9 +8,10 @@ others go on. A compressed file that ends early gives everything whole that it h
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ RAW_CHARACTERS_MAX = 10_000  # of a reject's text: enough to find it, too little
 _NOT_UTF8 = "not valid UTF-8"
 
 Ints = npt.NDArray[np.int64]
+Skip = Callable[[pq.FileMetaData, Sequence[int]], Collection[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class RawBlock:
     raw: Callable[[int], str]  # the text of the i-th row of this block
     bad: dict[int, str] = field(default_factory=dict)  # rows already known to be unusable
     rejects: list[Reject] = field(default_factory=list)  # what never became a row
+    skipped: int = 0  # rows before these that were not read, because somebody said so
 
 
 def raw_blocks(
@@ -62,10 +65,12 @@ def raw_blocks(
     exact_numbers: bool,
     batch_rows: int,
     as_written: bool = False,
+    skip: Skip | None = None,
 ) -> Iterator[RawBlock]:
     """All rows of a split, in order. `exact_numbers`: JSON fractions arrive as Decimal.
 
     `as_written`: each of them with its own digits, not with as many as its neighbours have.
+    `skip` chooses row groups of Parquet that are numbered and counted, but not read.
     """
     try:
         match split.format:
@@ -74,9 +79,15 @@ def raw_blocks(
             case "jsonl":
                 yield from _json_blocks(split, names, exact_numbers, as_written)
             case _:
-                yield from _parquet_blocks(split, names, batch_rows)
+                yield from _parquet_blocks(split, names, batch_rows, skip)
     except OSError as error:
-        raise SourceError(f"cannot read {split.path}: {error.strerror or error}") from error
+        raise SourceError(f"cannot read {split.path}: {_one_line(error)}") from error
+
+
+def _one_line(error: OSError) -> str:
+    """Arrow's have several, and quote the bytes that it stumbled over."""
+    text = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _only_rejects(rejects: list[Reject]) -> RawBlock:
@@ -105,7 +116,7 @@ def _csv_blocks(split: Split, names: Sequence[str]) -> Iterator[RawBlock]:
     places = {column.casefold(): place for place, column in enumerate(split.header)}
     wanted = {name: places[name.casefold()] for name in names if name.casefold() in places}
     kept, line, row = b"", split.first_line, 0
-    chunks = read_chunks(split.path, split.compressed, split.start, split.end)
+    chunks = read_chunks(split.opened, split.compressed, split.start, split.end)
     final = False
     while not final:
         try:
@@ -217,7 +228,7 @@ def _json_blocks(
         else msgspec.json.Decoder(dict[str, Any])
     )
     kept, line, row = b"", split.first_line, 0
-    chunks = read_chunks(split.path, split.compressed, split.start, split.end)
+    chunks = read_chunks(split.opened, split.compressed, split.start, split.end)
     final = False
     while not final:
         try:
@@ -345,23 +356,33 @@ def _is_negative_zero(value: object) -> bool:
 # -- Parquet -----------------------------------------------------------------------------------
 
 
-def _parquet_blocks(split: Split, names: Sequence[str], batch_rows: int) -> Iterator[RawBlock]:
+def _parquet_blocks(
+    split: Split, names: Sequence[str], batch_rows: int, skip: Skip | None
+) -> Iterator[RawBlock]:
     assert split.end is not None
     try:
         with pq.ParquetFile(
-            split.path, memory_map=True, page_checksum_verification=True
+            split.opened, memory_map=True, page_checksum_verification=True
         ) as parquet:
             spelt = {column.casefold(): column for column in leaf_names(parquet.schema_arrow)}
             wanted = {n: spelt[n.casefold()] for n in names if n.casefold() in spelt}
             row = 0
-            for batch in parquet.iter_batches(
-                batch_size=batch_rows,
-                row_groups=list(range(split.start, split.end)),
-                columns=sorted(set(wanted.values())),
-                use_threads=False,
-            ):
-                yield _parquet_block(split, wanted, batch, row)
-                row += batch.num_rows
+            groups = range(split.start, split.end)
+            skipped = skip(parquet.metadata, groups) if skip is not None else ()
+            for unread, run in groupby(groups, lambda group: group in skipped):
+                if unread:
+                    rows = sum(parquet.metadata.row_group(group).num_rows for group in run)
+                    yield replace(_only_rejects([]), skipped=rows)
+                    row += rows
+                    continue
+                for batch in parquet.iter_batches(
+                    batch_size=batch_rows,
+                    row_groups=list(run),
+                    columns=sorted(set(wanted.values())),
+                    use_threads=False,
+                ):
+                    yield _parquet_block(split, wanted, batch, row)
+                    row += batch.num_rows
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{split.path} cannot be read as Parquet: {reason}") from error

@@ -5,9 +5,10 @@ Nothing is lost: each row of a split is either in `table` of one batch or in `re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crossroads.errors import SourceError
-from crossroads.model.convert import plain
+from crossroads.model.convert import Mask, plain
 from crossroads.model.identity import event_ids
 from crossroads.model.schema import Schema
 from crossroads.model.table import Raw, conform_columns
 from crossroads.model.types import Kind
 from crossroads.pipeline.raw import Ints, RawBlock, Reject, raw_blocks
 from crossroads.pipeline.source import Split, leaf_names, list_files, plan_splits
+from crossroads.pipeline.window import Window, skipped_groups
 
 __all__ = ["EventBatch", "Reject", "RowsRead", "read_rows", "read_split", "rejects_of_rows"]
 
@@ -37,10 +39,12 @@ class EventBatch:
     rows: Ints  # of each event: its number within the split, from 0, counting rejected rows too
     lines: Ints  # of each event: its line in the file
     rejects: list[Reject]
+    outside: int = 0  # rows on the way whose time is not in the split's window
 
 
 def read_split(split: Split, schema: Schema, batch_rows: int = BATCH_ROWS) -> Iterator[EventBatch]:
-    """The events of a split. A batch may be empty: then it is there for its rejects."""
+    """The events of a split, of its window if it has one. A batch may be empty: then it is there
+    for its rejects, or for those outside."""
     for block in _event_blocks(split, schema, batch_rows):
         batch = _conformed(split, schema, block)
         yield from _pieces(batch, batch_rows)
@@ -49,7 +53,8 @@ def read_split(split: Split, schema: Schema, batch_rows: int = BATCH_ROWS) -> It
 def _event_blocks(split: Split, schema: Schema, batch_rows: int) -> Iterator[RawBlock]:
     """The one way to read events: a second reading must find the very rows of the first."""
     exact = any(attribute.type.kind is Kind.DECIMAL for attribute in schema.attributes)
-    return raw_blocks(split, schema.names, exact_numbers=exact, batch_rows=batch_rows)
+    skip = partial(skipped_groups, split.window, schema) if split.window else None
+    return raw_blocks(split, schema.names, exact_numbers=exact, batch_rows=batch_rows, skip=skip)
 
 
 def _conformed(split: Split, schema: Schema, block: RawBlock) -> EventBatch:
@@ -57,17 +62,32 @@ def _conformed(split: Split, schema: Schema, block: RawBlock) -> EventBatch:
         block.columns, block.count, schema, blank_is_null=split.format == "csv"
     )
     reasons = dict(zip(conformed.bad.tolist(), conformed.reasons, strict=True)) | block.bad
+    outside = _outside(split.window, conformed.table, reasons)
+    for row in np.flatnonzero(outside).tolist():
+        reasons.pop(row, None)  # nothing is asked of a row that is not meant
     rejects = block.rejects + [
         Reject(split.path, int(block.lines[row]), block.raw(row), reason)
         for row, reason in reasons.items()
     ]
     rejects.sort(key=lambda reject: reject.line)
     table, rows, lines = conformed.table, block.rows, block.lines
-    if reasons:
-        keep = np.ones(block.count, dtype=np.bool_)
+    if reasons or outside.any():
+        keep = ~outside
         keep[list(reasons)] = False
         table, rows, lines = table.filter(pa.array(keep)), rows[keep], lines[keep]
-    return EventBatch(table, event_ids(schema, table), rows, lines, rejects)
+    away = int(np.count_nonzero(outside)) + block.skipped
+    return EventBatch(table, event_ids(schema, table), rows, lines, rejects, away)
+
+
+def _outside(window: Window | None, table: pa.Table, bad: Collection[int]) -> Mask:
+    """Rows that are not in the window. One whose time cannot be read is bad, and stays so."""
+    if window is None:
+        return np.zeros(table.num_rows, dtype=np.bool_)
+    times = table[window.attribute].combine_chunks()
+    outside = ~window.inside(times)
+    unread = [row for row in bad if not times[row].is_valid]
+    outside[unread] = False
+    return outside
 
 
 def _pieces(batch: EventBatch, batch_rows: int) -> Iterator[EventBatch]:
@@ -82,6 +102,7 @@ def _pieces(batch: EventBatch, batch_rows: int) -> Iterator[EventBatch]:
             batch.rows[here],
             batch.lines[here],
             batch.rejects if start == 0 else [],
+            batch.outside if start == 0 else 0,
         )
 
 
@@ -121,19 +142,15 @@ def read_rows(
     needed = set(columns if required is None else required)
     tables: list[pa.Table] = []
     rejects: list[Reject] = []
-    lacking: dict[str, set[str]] = {}  # by JSON file: the fields that no line has had so far
+    found: dict[str, set[str]] = {}
     for split in plan_splits(list_files(path), None):
-        if split.format != "jsonl":
-            _require(split, columns, needed)
-        for block in raw_blocks(
-            split, columns, exact_numbers=True, batch_rows=BATCH_ROWS, as_written=True
-        ):
-            tables.append(_text_table(split, columns, block, rejects))
-            if split.format == "jsonl" and block.count:
-                lacking[split.path] = lacking.get(split.path, needed) - set(block.columns)
-    for file, missing in lacking.items():
-        if missing:
-            raise SourceError(f"{file}: no line has a field {min(missing)!r}")
+        require_columns(split, columns, needed)
+        for block in text_blocks(split, columns):
+            tables.append(block.table)
+            rejects += block.rejects
+            if block.present is not None:
+                found.setdefault(split.path, set()).update(block.present)
+    require_fields(found, needed)
     schema = pa.schema(
         [
             *((name, pa.string()) for name in columns),
@@ -145,8 +162,27 @@ def read_rows(
     return RowsRead(whole.unify_dictionaries().combine_chunks(), rejects)
 
 
-def _require(split: Split, columns: Sequence[str], required: set[str]) -> None:
-    if split.format == "csv" and not split.header:
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Some neighbouring rows of a split, as `RowsRead` has them."""
+
+    table: pa.Table
+    rows: Ints  # of each: its number within the split, from 0, counting broken rows too
+    rejects: list[Reject]
+    present: frozenset[str] | None  # of JSON lines, if there are any: the fields that one has
+
+
+def text_blocks(split: Split, columns: Sequence[str]) -> Iterator[TextBlock]:
+    """All rows of a split, in order, the columns as text."""
+    for block in raw_blocks(
+        split, columns, exact_numbers=True, batch_rows=BATCH_ROWS, as_written=True
+    ):
+        yield _text_block(split, columns, block)
+
+
+def require_columns(split: Split, columns: Sequence[str], required: Collection[str]) -> None:
+    """Refuse a file that lacks a column, as far as its beginning or its end can tell."""
+    if split.format == "jsonl" or (split.format == "csv" and not split.header):
         return
     if split.format == "csv":
         present = list(split.header)
@@ -165,15 +201,19 @@ def _require(split: Split, columns: Sequence[str], required: set[str]) -> None:
             raise SourceError(f"{split.path}: there is no column {name!r}", hint=f"it has: {shown}")
 
 
-def _text_table(
-    split: Split, columns: Sequence[str], block: RawBlock, rejects: list[Reject]
-) -> pa.Table:
-    rejects += block.rejects
+def require_fields(found: Mapping[str, Collection[str]], required: Collection[str]) -> None:
+    """JSON lines tell only after the last one: `found` has by file the fields that any line has."""
+    for file, present in found.items():
+        for name in sorted(set(required) - set(present)):
+            raise SourceError(f"{file}: no line has a field {name!r}")
+
+
+def _text_block(split: Split, columns: Sequence[str], block: RawBlock) -> TextBlock:
     bad = dict(block.bad)
     texts = [
         _text_column(name, block.columns.get(name, pa.nulls(block.count)), bad) for name in columns
     ]
-    rejects += [
+    rejects = block.rejects + [
         Reject(split.path, int(block.lines[row]), block.raw(row), reason)
         for row, reason in sorted(bad.items())
     ]
@@ -181,11 +221,13 @@ def _text_table(
         pa.array(np.zeros(block.count, dtype=np.int32)), pa.array([split.path])
     )
     table = pa.table([*texts, file, pa.array(block.lines)], names=[*columns, "_file", "_line"])
-    if not bad:
-        return table
-    keep = np.ones(block.count, dtype=np.bool_)
-    keep[list(bad)] = False
-    return table.filter(pa.array(keep))
+    rows = block.rows
+    if bad:
+        keep = np.ones(block.count, dtype=np.bool_)
+        keep[list(bad)] = False
+        table, rows = table.filter(pa.array(keep)), rows[keep]
+    json = split.format == "jsonl" and block.count > 0
+    return TextBlock(table, rows, rejects, frozenset(block.columns) if json else None)
 
 
 def _text_column(name: str, raw: Raw, bad: dict[int, str]) -> pa.StringArray:

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crossroads.matching.columnar import Alternative, Bound, TooManyAlternatives, alternatives
 from crossroads.matching.definition import truth
 from crossroads.matching.explain import explain
 from crossroads.matching.patternkeys import pattern_key
+from crossroads.model.columnar import Alternative, Bound, TooManyAlternatives, alternatives
 from crossroads.model.filter import (
     Filter,
     In,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from crossroads.model.types import Value
 from crossroads.pipeline.reading import read_rows, read_split
 from crossroads.pipeline.source import list_files, plan_splits
 from crossroads.pipeline.subscriptions import COLUMNS
+from crossroads.pipeline.window import Window
 
 
 @dataclass(frozen=True)
@@ -30,17 +31,30 @@ class Sample:
 
 
 def sample_notifications(
-    output: Path, schema: Schema, subscriptions: Path, events: Path, count: int = 5
+    output: Path,
+    schema: Schema,
+    subscriptions: Path,
+    events: Path,
+    count: int = 5,
+    *,
+    spread: bool = True,
+    window: Window | None = None,
 ) -> list[Sample]:
-    """Some notifications, far apart in the output, each with the reason why it matched."""
+    """Some notifications, each with the reason why it matched.
+
+    `spread`: far apart in the output; otherwise the first ones, whose events are found sooner.
+    """
     pairs = ds.dataset(output / "notifications", format="parquet")
     total = pairs.count_rows()
     if not total:
         return []
-    places = sorted({total * at // count for at in range(count)})
+    if spread:
+        places = sorted({total * at // count for at in range(count)})
+    else:
+        places = list(range(min(count, total)))
     rows = pairs.take(pa.array(places)).to_pylist()
     filters = filters_of(subscriptions, [row["subscription_id"] for row in rows])
-    found = _events_by_id(schema, events, {row["event_id"] for row in rows})
+    found = _events_by_id(schema, events, {row["event_id"] for row in rows}, window)
     return [
         Sample(
             row["event_id"],
@@ -60,10 +74,12 @@ def filters_of(subscriptions: Path, ids: Sequence[str]) -> dict[str, str]:
     return dict(zip(found["id"].to_pylist(), found["filter"].to_pylist(), strict=True))
 
 
-def _events_by_id(schema: Schema, events: Path, wanted: set[str]) -> dict[str, dict[str, Value]]:
+def _events_by_id(
+    schema: Schema, events: Path, wanted: set[str], window: Window | None
+) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
     for split in plan_splits(list_files(events), schema):
-        for batch in read_split(split, schema):
+        for batch in read_split(replace(split, window=window), schema):
             hits = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted)))
             for event in batch.table.filter(hits).to_pylist():
                 found.setdefault(event_id(schema, event), event)

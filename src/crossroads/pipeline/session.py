@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ HEAP_MAX = 8192 * MIB  # nothing of ours grows with the heap; more only makes co
 # The rest is for Python workers and for the pages of memory-mapped index files.
 HEAP_SHARE = 0.4
 TASK_ATTEMPTS = 4  # as on a cluster: a worker that is killed costs its task, not the run
+MASTER_ANSWER_SECONDS = 5.0  # to a connection; Spark itself would ask again for a minute
+MASTER_PORT = 7077  # where a standalone Master listens unless told otherwise
 SHUFFLE_PARTITIONS_PER_CORE = 2  # evens out skew; Spark's own 200 are tiny tasks on one machine
 
 _COUNT = r"(?:\*|[1-9]\d*)"
@@ -50,10 +53,11 @@ def spark_session(
 
     `settings` are Spark settings that win over ours.
     """
-    existing = _existing_session()
+    existing = existing_session()
     if existing is not None:
         return existing
     master = checked_master(master) if master else default_master()
+    refuse_unreachable(master)
     java = find_java()
     config = {**session_settings(master, java), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name)
@@ -68,7 +72,7 @@ def spark_session(
             raise _start_failure(master, error) from error
 
 
-def _existing_session() -> SparkSession | None:
+def existing_session() -> SparkSession | None:
     """Of any thread: `getActiveSession` alone knows only its own."""
     try:
         return SparkSession.active()
@@ -97,6 +101,43 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
+def standalone_hosts(master: str) -> list[tuple[str, int]]:
+    """Host and port of each Master of a standalone cluster; none for other kinds of clusters."""
+    if not master.startswith("spark://"):
+        return []
+    found = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        if not host:
+            host, port = address, str(MASTER_PORT)
+        if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise UsageError(f"--master {master}: {port!r} is not a port")
+        found.append((host.strip("[]"), int(port)))
+    return found
+
+
+def is_loopback(master: str) -> bool:
+    """A standalone cluster on this machine: nothing of it needs a network."""
+    hosts = [host for host, _ in standalone_hosts(master)]
+    return bool(hosts) and all(h in ("localhost", "::1") or h.startswith("127.") for h in hosts)
+
+
+def refuse_unreachable(master: str) -> None:
+    """Spark asks a Master that does not answer for a minute, then fails in the middle of a job."""
+    problems = []
+    for host, port in standalone_hosts(master):
+        try:
+            with socket.create_connection((host, port), MASTER_ANSWER_SECONDS):
+                return  # one of several is enough: the others stand by
+        except OSError as error:
+            problems.append(f"{host}:{port}: {error.strerror or error}")
+    if problems:
+        raise EnvironmentProblem(
+            f"no Spark master answers at {'; '.join(problems)}",
+            hint="check the address, and that the Master runs and can be reached from here",
+        )
+
+
 def session_settings(master: str, java: Java) -> dict[str, str]:
     """Every setting of a session that we start, each with its reason."""
     settings = {
@@ -123,6 +164,9 @@ def session_settings(master: str, java: Java) -> dict[str, str]:
         settings |= {
             "spark.driver.memory": f"{heap_bytes(available_memory()) // MIB}m",
             "spark.sql.shuffle.partitions": str(partitions),
+        }
+    if is_local(master) or is_loopback(master):
+        settings |= {
             # Loopback: works without a network and is not reachable from outside.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -158,10 +202,11 @@ def _variables(master: str, java: Java) -> dict[str, str]:
     if is_local(master):
         # Otherwise workers take the system's Python, which has neither us nor pyarrow.
         variables["PYSPARK_PYTHON"] = sys.executable
-        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     else:
         # On a cluster the administrator may know better where Python is.
         variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    if is_local(master) or is_loopback(master):
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     return variables
 
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from crossroads.errors import SourceError
 from crossroads.model.csvrows import find_rows
 from crossroads.model.schema import Schema
+from crossroads.pipeline.window import Window
 
 CHUNK_BYTES = 4 << 20  # enough rows to amortise each call, and still in the cache of a core
 SPLIT_BYTES = 64 << 20  # about a second of reading per task
@@ -58,6 +59,13 @@ class Split:
     first_line: int  # of the file, from 1; for Parquet the number of the first row, from 1
     header: tuple[str, ...] = ()  # the columns of a CSV
     warnings: tuple[str, ...] = ()  # about the file; on its first split only
+    window: Window | None = None  # of its events, only those in it are meant
+    place: str | None = None  # where a copy of the file is, for workers who do not see `path`
+
+    @property
+    def opened(self) -> str:
+        """What to open; `path` is what the file is called in everything that is said of it."""
+        return self.place or self.path
 
 
 class TruncatedGzip(Exception):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,22 @@ from crossroads.pipeline.reading import read_rows
 
 COLUMNS = ("id", "subscriber", "filter")
 FIRST_VERSION = 1  # a table read from files is the first committed state of itself
+
+
+class Named(Protocol):
+    """What is said about a set of subscriptions, however it is kept."""
+
+    @property
+    def usable(self) -> int: ...
+    @property
+    def rejected(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def content_hash(self) -> str: ...
+
+    def names(self) -> pa.Table:
+        """`id` and `subscriber` by ordinal; where the id is NULL there is no subscription."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +55,18 @@ class SubscriptionSet:
     def usable(self) -> int:
         return len(self.ids) - len(self.table.errors)
 
+    @property
+    def rejected(self) -> int:
+        return len(self.rejects)
+
+    def names(self) -> pa.Table:
+        """`id` and `subscriber` by ordinal; of the rejected ones the id is NULL."""
+        refused = np.zeros(len(self.ids), np.bool_)
+        refused[list(self.table.errors)] = True
+        nobody = pa.scalar(None, self.ids.type)
+        ids = pc.if_else(pa.array(refused), nobody, self.ids)
+        return pa.table({"id": ids, "subscriber": self.subscribers})
+
 
 def load_subscriptions(path: str | Path, schema: Schema) -> SubscriptionSet:
     """Read, check and type every subscription of a file or folder."""
@@ -46,11 +76,29 @@ def load_subscriptions(path: str | Path, schema: Schema) -> SubscriptionSet:
 
 def check_rows(rows: pa.Table, schema: Schema, rejects: list[Reject]) -> SubscriptionSet:
     """`rows` has the three columns as text, and `_file` and `_line`, where each came from."""
-    reasons = _identity_problems(rows)
+    found = checked(rows, schema)
+    texts = found.ids, found.subscribers, found.filters
+    every = sorted(rejects + found.rejects, key=lambda reject: (reject.file, reject.line))
+    return SubscriptionSet(*texts, found.table, every, _content_hash(*texts))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Rows that have a name of their own; those in `table.errors` are rejected all the same."""
+
+    places: npt.NDArray[np.int64]  # of each among the rows given
+    ids: pa.Array
+    subscribers: pa.Array
+    filters: pa.Array
+    table: FilterTable
+    rejects: list[Reject]
+
+
+def checked(rows: pa.Table, schema: Schema, repeated: Mapping[str, int] | None = None) -> Checked:
+    """`repeated`: where these rows are not all, the ids that occur several times, and how often."""
+    reasons = _identity_problems(rows, repeated)
     bad = np.array([reason is not None for reason in reasons], np.bool_)
-    rejects = rejects + [
-        _reject(rows, row, str(reasons[row])) for row in np.flatnonzero(bad).tolist()
-    ]
+    rejects = [_reject(rows, row, str(reasons[row])) for row in np.flatnonzero(bad).tolist()]
     good = rows.filter(pa.array(~bad)) if bad.any() else rows
     ids, subscribers, filters = (_whole(good[name]) for name in COLUMNS)
     table = read_filters(filters, schema)
@@ -58,35 +106,46 @@ def check_rows(rows: pa.Table, schema: Schema, rejects: list[Reject]) -> Subscri
         _reject(good, row, _located(error, ids[row].as_py()))
         for row, error in sorted(table.errors.items())
     ]
-    rejects.sort(key=lambda reject: (reject.file, reject.line))
-    return SubscriptionSet(
-        ids, subscribers, filters, table, rejects, _content_hash(ids, subscribers, filters)
-    )
+    return Checked(np.flatnonzero(~bad), ids, subscribers, filters, table, rejects)
 
 
 def _located(error: FilterError, subscription: str) -> str:
     return str(error.of(subscription))
 
 
-def _identity_problems(rows: pa.Table) -> npt.NDArray[np.object_]:
+def _identity_problems(
+    rows: pa.Table, repeated: Mapping[str, int] | None
+) -> npt.NDArray[np.object_]:
     """Per row why it cannot be a subscription, or None."""
     reasons = np.full(rows.num_rows, None, object)
     for name in ("subscriber", "id"):
         column = _whole(rows[name])
         absent = pc.or_kleene(pc.is_null(column), pc.equal(pc.utf8_trim_whitespace(column), ""))
         reasons[np.asarray(absent.fill_null(True))] = f"the {name} is missing"
-    ids = _whole(rows["id"]).dictionary_encode()
-    index = ids.indices.fill_null(len(ids.dictionary)).to_numpy(zero_copy_only=False)
-    counts = np.bincount(index, minlength=len(ids.dictionary) + 1)
-    counts[len(ids.dictionary)] = 0  # a missing id is no repetition
-    for row in np.flatnonzero((counts > 1)[index]).tolist():
+    ids = _whole(rows["id"])
+    for row, count in _repetitions(ids) if repeated is None else _listed(ids, repeated):
         if reasons[row] is None:
             # Which of them is meant, nobody can tell: all are rejected.
-            reasons[row] = (
-                f"subscription id {ids.dictionary[index[row]].as_py()!r} "
-                f"occurs {counts[index[row]]} times"
-            )
+            reasons[row] = f"subscription id {ids[row].as_py()!r} occurs {count} times"
     return reasons
+
+
+def _repetitions(ids: pa.Array) -> Iterator[tuple[int, int]]:
+    """Rows whose id occurs several times, and how often. A missing id is no repetition."""
+    encoded = ids.dictionary_encode()
+    missing = len(encoded.dictionary)
+    index = encoded.indices.fill_null(missing).to_numpy(zero_copy_only=False)
+    counts = np.bincount(index, minlength=missing + 1)
+    counts[missing] = 0
+    for row in np.flatnonzero((counts > 1)[index]).tolist():
+        yield row, int(counts[index[row]])
+
+
+def _listed(ids: pa.Array, repeated: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    if repeated:
+        there = pc.is_in(ids, value_set=pa.array(list(repeated), ids.type))
+        for row in np.flatnonzero(np.asarray(there)).tolist():
+            yield row, repeated[ids[row].as_py()]
 
 
 def _reject(rows: pa.Table, row: int, reason: str) -> Reject:
