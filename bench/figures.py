@@ -17,6 +17,7 @@ TASKS: dict[str, int] = {
     "tasks.w1_small": 1,
     "tasks.w2": 1,
     "tasks.mixed_filters": 1,
+    "keys.mapping_rates": 1,
     "rivals.polars_w1": 1,
     "rivals.duckdb_w1": 1,
     "rivals.polars_w1_files": 2,
@@ -27,6 +28,8 @@ TASKS: dict[str, int] = {
     "spark.w1": 2,
     "spark.w2_pairs": 2,
     "spark.w2_compact": 2,
+    "keys.w1_keyed": 2,
+    "keys.w1_sql": 2,
 }
 
 
@@ -171,6 +174,50 @@ def _compact(spark: Mapping[str, Any], duckdb: Mapping[str, Any]) -> Iterator[Ro
     )
 
 
+# -- by key --------------------------------------------------------------------------------------
+
+CHORDS = ("attribute-split", "key-space-split", "selective-attribute")
+
+
+def _mapping_rates(rates: Mapping[str, Any]) -> Iterator[Row]:
+    for name, found in rates["mappings"].items():
+        placed, keyed = found["subscriptions_per_second"], found["events_per_second"]
+        chord = name in CHORDS
+        yield Row(
+            figure=f"W1 1M: {name}, keys of subscriptions and events",
+            ours=f"{big(placed)} and {big(keyed)}/s",
+            target="≥ 500k and 5M/s" if chord else "",
+            met=placed >= 500_000 and keyed >= 5_000_000 if chord else None,
+        )
+
+
+def _keyed(found: Mapping[str, Any]) -> Iterator[Row]:
+    ours, indexed = found["keyed"], found["indexed"]
+    yield Row(
+        figure="W1 on Spark, plan keyed, index in its store",
+        ours=f"{ours:.2f} s",
+        rival=f"plan indexed, index built: {indexed:.2f} s",
+        ratio=indexed / ours,
+        target="≤ 2× its time",
+        met=ours <= 2 * indexed,
+        cores=2,
+    )
+
+
+def _sql(found: Mapping[str, Any]) -> Iterator[Row]:
+    by_hand = found["by_hand"]
+    agree(found, by_hand)
+    yield Row(
+        figure="W1 on Spark, plan sql, typed subscriptions to pairs",
+        ours=f"{found['seconds']:.2f} s",
+        rival=f"Spark SQL by hand, grid of {found['grid_bits']} bits: {by_hand['seconds']:.2f} s",
+        ratio=by_hand["seconds"] / found["seconds"],
+        target="≤ 1.3× its time",
+        met=found["seconds"] <= 1.3 * by_hand["seconds"],
+        cores=2,
+    )
+
+
 FIGURES: tuple[tuple[tuple[str, ...], Callable[..., Iterator[Row]]], ...] = (
     (("tasks.parse",), _parse),
     (("tasks.w1",), _w1),
@@ -183,6 +230,9 @@ FIGURES: tuple[tuple[tuple[str, ...], Callable[..., Iterator[Row]]], ...] = (
     (("spark.w1", "rivals.polars_w1_files"), _polars_spark),
     (("spark.w2_pairs", "rivals.duckdb_w2_named"), _duckdb_spark),
     (("spark.w2_compact", "rivals.duckdb_w2_compact"), _compact),
+    (("keys.mapping_rates",), _mapping_rates),
+    (("keys.w1_keyed",), _keyed),
+    (("keys.w1_sql",), _sql),
 )
 
 

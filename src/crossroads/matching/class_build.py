@@ -28,6 +28,8 @@ ENTRIES_MAX = (1 << 31) - 1  # list offsets are int32
 BOXES_PER_THREAD_MIN = 10_000  # fewer are done sooner than a thread starts
 HASH_FILL_MAX = 0.5  # longer probe sequences cost more than the memory saved
 
+Places = npt.NDArray[np.signedinteger[Any]]
+
 _DTYPES: dict[str, type[np.generic]] = {
     "classes": np.int64,
     "keys": np.int64,
@@ -132,7 +134,7 @@ class ClassWriter:
         first: npt.NDArray[np.int32],
         last: npt.NDArray[np.int32],
         starts: Int64Array,
-    ) -> Int64Array:
+    ) -> Places:
         """Write how a cell finds its list; returns the place of every entry."""
         strides: list[int] = []
         cells = 1
@@ -143,7 +145,9 @@ class ClassWriter:
             (boxes.dims[c], plan.shifts[c], stride)
             for c, stride in zip(plan.key_columns, strides, strict=True)
         ]
-        entry_lists = np.empty(int(starts[-1]), np.int64)
+        # Fresh memory costs more than what is written to it: as little as possible, and in place.
+        entries = int(starts[-1])
+        entry_lists: Places = np.empty(entries, np.int32 if cells <= ENTRIES_MAX else np.int64)
         along = np.array(strides, np.int64)
         self._each(class_fill.list_cells, len(first), first, last, along, starts, entry_lists)
         if cells == 1:
@@ -154,16 +158,15 @@ class ClassWriter:
             row[kernels.TABLE_KIND] = kernels.HASH_TABLE
             lists = self._write_hash(row, entry_lists) + 1  # and the empty list of a miss
         offsets = np.zeros(lists + 1, np.int32)
-        places = np.empty(len(entry_lists), np.int64)
-        class_fill.place_entries(entry_lists, offsets, np.empty(lists, np.int32), places)
+        class_fill.place_entries(entry_lists, offsets, np.empty(lists, np.int32))
         row[kernels.ENTRY_BASE] = self._lengths["ids"]
         row[kernels.TABLE_BASE] = self._append("offsets", offsets + np.int32(self._lengths["ids"]))
         table = np.array(keys, np.int64).reshape(-1, kernels.KEY_COLUMNS)
         row[kernels.KEY_BEGIN] = self._append("keys", table)
         row[kernels.KEY_END] = self._lengths["keys"]
-        return places
+        return entry_lists
 
-    def _write_hash(self, row: Int64Array, entry_lists: Int64Array) -> int:
+    def _write_hash(self, row: Int64Array, entry_lists: Places) -> int:
         """Number the cells in use through a hash table; returns how many there are."""
         slot_keys = np.full(_slots_for(len(entry_lists)), kernels.EMPTY_SLOT, np.int64)
         slot_lists = np.zeros(len(slot_keys), np.int32)
@@ -177,7 +180,7 @@ class ClassWriter:
         return lists
 
     def _write_narrowing(
-        self, row: Int64Array, boxes: Boxes, plan: ClassPlan, starts: Int64Array, places: Int64Array
+        self, row: Int64Array, boxes: Boxes, plan: ClassPlan, starts: Int64Array, places: Places
     ) -> None:
         row[kernels.NARROW] = plan.narrow
         if plan.narrow == kernels.NARROW_NONE:
@@ -199,7 +202,7 @@ class ClassWriter:
         first: npt.NDArray[np.int32],
         last: npt.NDArray[np.int32],
         starts: Int64Array,
-        places: Int64Array,
+        places: Places,
     ) -> None:
         """Write the bounds that the scan must verify, packed into lanes."""
         guards: list[int] = []

@@ -78,8 +78,9 @@ def shrink_slots(keys: Array, lists: Array, new_keys: Array, new_lists: Array) -
 
 
 @compiled
-def place_entries(lists: Array, offsets: Array, cursor: Array, places: Array) -> None:
-    """Counting sort: the place of every entry so that lists are contiguous and keep their order.
+def place_entries(lists: Array, offsets: Array, cursor: Array) -> None:
+    """Counting sort: in `lists`, each entry's list is replaced by its place, so that lists are
+    contiguous and keep their order.
 
     `offsets` comes zeroed with one more element than there are lists.
     """
@@ -90,8 +91,8 @@ def place_entries(lists: Array, offsets: Array, cursor: Array, places: Array) ->
         offsets[i + 1] += offsets[i]
     for entry in range(lists.size):
         at = cursor[lists[entry]]
-        places[entry] = at
         cursor[lists[entry]] = at + 1
+        lists[entry] = at
 
 
 @compiled

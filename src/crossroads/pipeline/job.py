@@ -294,7 +294,8 @@ def read_subscriptions(run: Run) -> None:
 
 def plan_input(run: Run) -> None:
     run.files = list_files(run.request.events)
-    splits = plan_splits(run.files, run.schema, _split_bytes(run.files))
+    target = _split_bytes(run.files)
+    splits = plan_splits(run.files, run.schema, target, cores=usable_cores())
     run.splits = [replace(split, window=run.window) for split in splits]
 
 

@@ -202,16 +202,24 @@ def _gunzip(path: str, chunk_bytes: int) -> Iterator[bytes]:
 
 
 def plan_splits(
-    files: Sequence[SourceFile], schema: Schema | None, target_bytes: int = SPLIT_BYTES
+    files: Sequence[SourceFile],
+    schema: Schema | None,
+    target_bytes: int = SPLIT_BYTES,
+    *,
+    cores: int = 1,
 ) -> list[Split]:
-    """All splits of all files, numbered in order. With a schema, headers are checked against it."""
+    """All splits of all files, numbered in order. With a schema, headers are checked against it.
+
+    A Parquet file is cut evenly, into as many pieces for each of the `cores`: where there are few
+    pieces, one more for one core would be what all wait for.
+    """
     if all(file.size == 0 for file in files):
         names = ", ".join(file.path for file in files[:3]) + (", …" if len(files) > 3 else "")
         raise SourceError(f"nothing to read: {names} is empty")
     planned: list[Split] = []
     for file in files:
         try:
-            planned += _plan_file(file, schema, target_bytes)
+            planned += _plan_file(file, schema, target_bytes, cores)
         except OSError as error:
             raise SourceError(f"cannot read {file.path}: {error.strerror or error}") from error
     return [replace(split, number=number) for number, split in enumerate(planned)]
@@ -222,11 +230,13 @@ def warnings_of(splits: Sequence[Split]) -> list[str]:
     return [warning for split in splits for warning in split.warnings]
 
 
-def _plan_file(file: SourceFile, schema: Schema | None, target_bytes: int) -> Iterator[Split]:
+def _plan_file(
+    file: SourceFile, schema: Schema | None, target_bytes: int, cores: int
+) -> Iterator[Split]:
     if file.size == 0:
         return
     if file.format == "parquet":
-        yield from _plan_parquet(file, schema, target_bytes)
+        yield from _plan_parquet(file, schema, target_bytes, cores)
         return
     whole = Split(
         number=0,
@@ -417,7 +427,9 @@ def _refuse_json_array(split: Split) -> None:
         )
 
 
-def _plan_parquet(file: SourceFile, schema: Schema | None, target_bytes: int) -> Iterator[Split]:
+def _plan_parquet(
+    file: SourceFile, schema: Schema | None, target_bytes: int, cores: int
+) -> Iterator[Split]:
     try:
         with pq.ParquetFile(file.path) as parquet:
             columns = leaf_names(parquet.schema_arrow)
@@ -429,11 +441,15 @@ def _plan_parquet(file: SourceFile, schema: Schema | None, target_bytes: int) ->
         reason = str(error).splitlines()[0]
         raise SourceError(f"{file.path} cannot be read as Parquet: {reason}") from error
     warnings = check_columns(file.path, columns, schema) if schema is not None else ()
-    row, begin, begin_row, gathered = 1, 0, 1, 0
+    total = sum(size for _, size in groups)
+    pieces = -(-total // target_bytes)
+    if pieces > 1:
+        pieces = max(cores, pieces // cores * cores)
+    row, begin, begin_row, gathered, cut = 1, 0, 1, 0, 1
     for number, (rows, size) in enumerate(groups):
         gathered += size
         row += rows
-        if gathered >= target_bytes or number == len(groups) - 1:
+        if gathered * pieces >= cut * total or number == len(groups) - 1:
             yield Split(
                 number=0,
                 path=file.path,
@@ -444,7 +460,8 @@ def _plan_parquet(file: SourceFile, schema: Schema | None, target_bytes: int) ->
                 first_line=begin_row,
                 warnings=warnings,
             )
-            begin, begin_row, gathered, warnings = number + 1, row, 0, ()
+            begin, begin_row, warnings = number + 1, row, ()
+            cut = gathered * pieces // max(1, total) + 1
 
 
 def leaf_names(schema: pa.Schema | pa.StructType, prefix: str = "") -> list[str]:
