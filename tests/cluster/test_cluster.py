@@ -32,8 +32,8 @@ from crossroads.model.identity import event_id, event_ids
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import read_filters
+from crossroads.pipeline import session
 from crossroads.pipeline.plans import RUN
-from crossroads.pipeline.session import spark_session
 
 if TYPE_CHECKING:
     from tests.cluster.conftest import Driver
@@ -270,6 +270,7 @@ def test_a_cluster_without_workers_is_not_waited_for_all_night(
     assert not (tmp_path / "out").exists() and not leftovers(tmp_path / "out")
 
 
-def test_a_master_that_does_not_answer_is_said_at_once() -> None:
+def test_a_master_that_does_not_answer_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "existing_session", lambda: None)  # of other tests
     with pytest.raises(EnvironmentProblem, match=r"no Spark master answers at 127\.0\.0\.1:1: "):
-        spark_session("spark://127.0.0.1:1")
+        session.spark_session("spark://127.0.0.1:1")

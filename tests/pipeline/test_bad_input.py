@@ -408,8 +408,8 @@ def test_a_file_removed_before_it_is_read(
 ) -> None:
     planned = job.plan_splits
 
-    def plan_and_remove(*arguments: Any) -> Any:
-        found = planned(*arguments)
+    def plan_and_remove(*arguments: Any, **options: Any) -> Any:
+        found = planned(*arguments, **options)
         case.events.unlink()
         return found
 
