@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.measure import LONG_SECONDS, RUNS
+from bench.nestedloop import one_join
 from bench.sizes import SEED, W2_SYMBOLS, Sizes
 from crossroads.lab.workloads import Workload, Written, stocks, uniform, write_workload
 from crossroads.pipeline.job import MatchRequest, run_match
@@ -32,7 +33,7 @@ def w1_naive(sizes: Sizes, cores: int) -> dict[str, Any]:
 def demo_naive(sizes: Sizes, cores: int) -> dict[str, Any]:
     workload = stocks(SEED, sizes.demo_events, sizes.demo_subscriptions, symbols=W2_SYMBOLS)
     small = stocks(SEED, WARM_ROWS, WARM_ROWS, symbols=W2_SYMBOLS)
-    return _ours_and_naive(workload, small, cores)
+    return {**_ours_and_naive(workload, small, cores), "one_join": one_join(workload, cores)}
 
 
 def w1(sizes: Sizes, cores: int) -> dict[str, Any]:
