@@ -138,7 +138,7 @@ def _demo(both: Mapping[str, Any]) -> Iterator[Row]:
     """Against the nested loop as people write it, and against ours, which goes shape by shape."""
     figure = "W2 demo on Spark, pairs to Parquet"
     yield compare(figure, both["ours"], both["one_join"], "Spark, one nested loop", 80, cores=2)
-    yield compare(figure, both["ours"], both["naive"], "plan naive, by shape", cores=2)
+    yield compare(figure, both["ours"], both["naive"], "plan naive, by shape", 80, cores=2)
 
 
 def _naive(figure: str, least: float) -> Callable[[Mapping[str, Any]], Iterator[Row]]:

@@ -24,6 +24,7 @@ from crossroads.lab.workloads.workload import BLOCK_ROWS, Stream, generator, zip
 from crossroads.lab.workloads.write import json_lines
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
+from crossroads.model.shapes import read_filters
 
 SMALL = {
     "stocks": lambda seed=5: stocks(seed, 3_000, 700, symbols=20),
@@ -86,8 +87,10 @@ def test_text_and_typed_columns_are_the_same_subscriptions(name):
 def test_every_filter_parses(name):
     workload = SMALL[name]()
     schema = Schema.from_toml(workload.schema_toml)
-    for text in workload.subscriptions()["filter"].to_pylist():
+    texts = workload.subscriptions()["filter"]
+    for text in texts.to_pylist():
         parse(text, schema)
+    assert not read_filters(texts, schema).errors
 
 
 @workloads

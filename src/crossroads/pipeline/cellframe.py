@@ -1,9 +1,8 @@
 """A frame of events → one row per event and cell, computed by whole Arrow batches.
 
-Beside the event's columns a row has `_cell`, `_salt` (which of the cell's replicas), `_home` (true
-in exactly one row of an event: the one that also visits the root) and, where a mapping gives an
-event several keys, `_cells`, all of them. Cells in which no subscription stands are left out; an
-event with no cell left has one row with the cell NOWHERE, if there is a root to visit.
+Beside the event's columns a row has `_cell`, `_salt` (which of the cell's replicas) and, where a
+mapping gives an event several keys, `_cells`, all of them. Cells in which no subscription stands
+are left out, and with them events that nobody waits for.
 """
 
 from __future__ import annotations
@@ -22,23 +21,21 @@ from crossroads.pipeline.columns import EVENT_ROW
 from crossroads.pipeline.frames import map_batches
 from crossroads.pipeline.meeting import Meeting
 
-CELL, SALT, HOME, CELLS = "_cell", "_salt", "_home", "_cells"
-NOWHERE = -1
+CELL, SALT, CELLS = "_cell", "_salt", "_cells"
 
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def cells_of_frame(events: DataFrame, meeting: Meeting, used: Bools, *, root: bool) -> DataFrame:
+def cells_of_frame(events: DataFrame, meeting: Meeting, used: Bools) -> DataFrame:
     """`events` has the attributes of the schema and `_event_row`; `used` says by cell whether a
-    subscription stands in it, `root` whether one stands at the root."""
+    subscription stands in it."""
     several = not meeting.mapping.one_key
     fields = [
         *events.schema.fields,
         T.StructField(CELL, T.IntegerType()),
         T.StructField(SALT, T.IntegerType()),
-        T.StructField(HOME, T.BooleanType()),
     ]
     if several:
         fields.append(T.StructField(CELLS, T.ArrayType(T.IntegerType())))
@@ -46,26 +43,22 @@ def cells_of_frame(events: DataFrame, meeting: Meeting, used: Bools, *, root: bo
     def key(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
-                yield keyed_batch(batch, meeting, used, root=root, several=several)
+                yield _keyed(batch, meeting, used, several=several)
 
     return map_batches(events, key, T.StructType(fields))
 
 
-def keyed_batch(
-    batch: pa.RecordBatch, meeting: Meeting, used: Bools, *, root: bool, several: bool
+def _keyed(
+    batch: pa.RecordBatch, meeting: Meeting, used: Bools, *, several: bool
 ) -> pa.RecordBatch:
     found = meeting.cells.cells_of_keys(meeting.mapping.keys_of_events(batch))
     kept = EventCells(*_kept(found.offsets, found.cells, used))
-    at, cell, home = _copies(kept.offsets, kept.cells, root)
+    at = np.repeat(np.arange(batch.num_rows), np.diff(kept.offsets))
     rows = pa.array(at)
     copies = batch if _each_once(at, batch.num_rows) else batch.take(rows)
     number = copies.column(EVENT_ROW).to_numpy(zero_copy_only=False)
-    replicas = np.where(cell == NOWHERE, meeting.spread, meeting.replicas[cell])
-    columns = {
-        CELL: pa.array(cell),
-        SALT: pa.array((number % replicas).astype(np.int32)),
-        HOME: pa.array(home),
-    }
+    salt = number % meeting.replicas[kept.cells]
+    columns = {CELL: pa.array(kept.cells), SALT: pa.array(salt.astype(np.int32))}
     if several:
         lists = pa.ListArray.from_arrays(
             pa.array(kept.offsets.astype(np.int32)), pa.array(kept.cells)
@@ -91,25 +84,3 @@ def _kept(offsets: Int64Array, cells: Int32Array, used: Bools) -> tuple[Int64Arr
                 n += 1
         new_offsets[i + 1] = n
     return new_offsets, kept[:n].copy()
-
-
-@compiled
-def _copies(
-    offsets: Int64Array, cells: Int32Array, root: bool
-) -> tuple[Int64Array, Int32Array, Bools]:
-    """Per copy: the row of its event, its cell, and whether it is the event's first."""
-    most = cells.size + offsets.size - 1
-    rows, cell = np.empty(most, np.int64), np.empty(most, np.int32)
-    home = np.zeros(most, np.bool_)
-    n = 0
-    for i in range(offsets.size - 1):
-        begin = n
-        for at in range(offsets[i], offsets[i + 1]):
-            rows[n], cell[n] = i, cells[at]
-            n += 1
-        if n == begin and root:
-            rows[n], cell[n] = i, NOWHERE
-            n += 1
-        if n > begin:
-            home[begin] = True
-    return rows[:n].copy(), cell[:n].copy(), home[:n].copy()

@@ -26,7 +26,6 @@ class Meeting:
     mapping: Mapping
     cells: Cells
     replicas: Int32Array  # by cell, at least 1
-    spread: int = 1  # over how many tasks go events that wait in no cell
 
 
 def replicas_for(

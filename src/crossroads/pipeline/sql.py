@@ -54,7 +54,7 @@ def sql_pairs(
     """`events` has the attributes of the table's schema as flat columns, besides those to keep."""
     placed = _Placed.of(events.sparkSession, table, meeting)
     shared, alone = parametrise(table)
-    keyed = cells_of_frame(events, meeting, placed.used, root=False)
+    keyed = cells_of_frame(events, meeting, placed.used)
     # Laid out by cell once: the joins of all shapes then move only their subscriptions.
     keyed = keyed.repartition(CELL, SALT).persist(StorageLevel.MEMORY_AND_DISK)
     here, root = ~placed.ranges.root, placed.ranges.root
