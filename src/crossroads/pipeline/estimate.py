@@ -3,8 +3,8 @@
 Two steps, kept apart. **Counts** are facts about the data: how many cells a subscription stands in,
 how many an event visits, how many subscriptions it meets there. They are measured on the sample and
 scaled. **Seconds** are counts times prices (`PRICES`), the price of one unit of work on one core,
-guessed from single runs until `make bench-plans` has calibrated them. The order of plans follows from the counts; the prices only have to be
-right in proportion.
+guessed from single runs until `make bench-plans` has calibrated them. The order of plans follows
+from the counts; the prices only have to be right in proportion.
 """
 
 from __future__ import annotations
