@@ -1,0 +1,1 @@
+"""The two ways of carrying out the effects of nodes: simulated, and live."""

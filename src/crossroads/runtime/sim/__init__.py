@@ -1,0 +1,1 @@
+"""The deterministic simulator: virtual time, links and their faults, metrics, scenarios."""

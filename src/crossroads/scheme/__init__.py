@@ -1,0 +1,1 @@
+"""Publish/subscribe systems of the documents: mapping × overlay × matching. No IO."""
