@@ -200,7 +200,7 @@ def test_every_truncation_is_noticed_even_unverified(saved, tmp_path):
         with pytest.raises(DamagedIndex):
             open_index(path, verify=False)
     path.write_bytes(whole + b"\0")
-    with pytest.raises(DamagedIndex, match="bytes where its header says"):
+    with pytest.raises(DamagedIndex, match="bytes where its beginning says"):
         open_index(path, verify=False)
 
 

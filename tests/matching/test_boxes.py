@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossroads.matching import class_build, class_fill
 from crossroads.matching.boxes import NO_UPPER_BOUND, BoxGroup, match_boxes
 from crossroads.matching.class_plan import CELLS_PER_BOX_MAX
 from crossroads.matching.classes import ClassIndex, build_classes
@@ -91,6 +92,24 @@ def cases(draw):
 def test_classes_are_the_definition(case):
     groups, sizes, codes = case
     assert_agrees(groups, sizes, codes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_boxes_in_the_order_of_their_cells_are_the_definition(case):
+    groups, sizes, codes = case
+    with pytest.MonkeyPatch.context() as patch:  # as if all of them were many
+        patch.setattr(class_build, "BOXES_SORTED_MIN", 2)
+        patch.setattr(class_build, "CELLS_SORTED_PER_BOX", 1_000)
+        assert_agrees(groups, sizes, codes)
+
+
+def test_boxes_are_ordered_by_their_first_cells():
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 7, (500, 2)).astype(np.int32)
+    strides = np.array([7, 1])
+    order = class_fill.order_by_cell(first, strides, 49)
+    assert order.tolist() == np.argsort(first @ strides, kind="stable").tolist()
 
 
 @settings(max_examples=25, deadline=None)

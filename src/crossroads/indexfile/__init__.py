@@ -1,6 +1,7 @@
 """Compiled indexes on disk: memory-mapped, checksummed, replaced whole."""
 
 from crossroads.indexfile.manifest import current, prune, publish
+from crossroads.indexfile.memory import IndexInMemory
 from crossroads.indexfile.store import (
     IndexFileInfo,
     OpenedIndex,
@@ -11,6 +12,7 @@ from crossroads.indexfile.store import (
 
 __all__ = [
     "IndexFileInfo",
+    "IndexInMemory",
     "OpenedIndex",
     "cached_index",
     "current",

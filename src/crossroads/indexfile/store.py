@@ -34,6 +34,7 @@ OPEN_MAX = 8  # files a process keeps open in `cached_index`: a job needs one, a
 _STRING_BYTES_MAX = 2**31 - 1  # offsets of a plain string column are int32
 _COLUMNS = ("id", "subscriber")
 _EXTRA = "extra."
+_EMPTY = np.zeros(1, np.int32)  # where no string ends: Arrow may leave the buffer out
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class IndexFileInfo:
     schema_hash: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenedIndex:
     """An index with the names of its subscriptions: ordinal i is `ids[i]` of `subscribers[i]`."""
 
@@ -80,6 +81,21 @@ def save_index(
     An index that only serves the run that makes it need not be `durable`. `extra` arrays are kept
     beside the index, under their names.
     """
+    arrays, content = contents(index, subscriptions, subscription_version, content_hash, extra)
+    size = write_arrays(Path(path), arrays, content, durable=durable)
+    return IndexFileInfo(
+        Path(path), size, index.size, subscription_version, content_hash, index.schema.hash
+    )
+
+
+def contents(
+    index: MatchIndex,
+    subscriptions: pa.Table,
+    subscription_version: int,
+    content_hash: str,
+    extra: Mapping[str, Array] | None = None,
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of a file, and what its header says."""
     if subscriptions.num_rows != index.size:
         raise UsageError(
             f"{subscriptions.num_rows} subscriptions for an index of {index.size} filters"
@@ -98,21 +114,23 @@ def save_index(
         "columns": kinds,
         "index": meta,
     }
-    size = write_arrays(Path(path), arrays, content, durable=durable)
-    return IndexFileInfo(
-        Path(path), size, index.size, subscription_version, content_hash, index.schema.hash
-    )
+    return arrays, content
 
 
 def open_index(
-    path: str | Path, schema: Schema | None = None, *, verify: bool = True
+    path: str | Path,
+    schema: Schema | None = None,
+    *,
+    verify: bool = True,
+    resident: bool = False,
 ) -> OpenedIndex:
     """Map an index file. Refuses what is not ours, damaged, or made for another schema.
 
     `verify` reads the whole file once (about 0.1 s per 100 MB); without it only the header is
     checked, which is for files this process, or the one that sent us, has verified before.
+    `resident` is for files in memory (`IndexInMemory`).
     """
-    stored = read_arrays(Path(path), verify=verify)
+    stored = read_arrays(Path(path), verify=verify, resident=resident)
     content = stored.content
     if schema is None:
         schema = _schema(content["schema"])
@@ -145,10 +163,11 @@ _opened: dict[_Key, OpenedIndex] = {}
 _opening = threading.Lock()
 
 
-def cached_index(path: str | Path, *, verify: bool = True) -> OpenedIndex:
+def cached_index(path: str | Path, *, verify: bool = True, resident: bool = False) -> OpenedIndex:
     """`open_index`, once per process and version of the file: tasks of a worker share it.
 
-    A file that was replaced has another inode or time, and is opened anew.
+    A file that was replaced has another inode or time, and is opened anew. A `resident` one is kept
+    alone: forgetting the one before gives its memory back.
     """
     try:
         state = Path(path).stat()
@@ -156,9 +175,9 @@ def cached_index(path: str | Path, *, verify: bool = True) -> OpenedIndex:
         return open_index(path, verify=verify)  # which says what is wrong
     key = (str(Path(path).absolute()), state.st_ino, state.st_mtime_ns, state.st_size)
     with _opening:
-        found = _opened.pop(key, None) or open_index(path, verify=verify)
+        found = _opened.pop(key, None) or open_index(path, verify=verify, resident=resident)
         _opened[key] = found  # behind the others: the first in the dict was used longest ago
-        while len(_opened) > OPEN_MAX:
+        while len(_opened) > (1 if resident else OPEN_MAX):
             # Whoever still matches with it keeps it alive; the map goes with the last of them.
             del _opened[next(iter(_opened))]
     return found
@@ -169,20 +188,24 @@ def cached_index(path: str | Path, *, verify: bool = True) -> OpenedIndex:
 
 def _strings(column: pa.Array | pa.ChunkedArray, name: str) -> tuple[str, dict[str, Array]]:
     """(Arrow type, buffers) of a column, offsets starting at zero."""
-    whole = pa.chunked_array(column) if isinstance(column, pa.Array) else column
-    joined = whole.cast(pa.large_string()).combine_chunks()
-    if isinstance(joined, pa.ChunkedArray):
-        joined = pa.concat_arrays(joined.chunks)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if len(chunks) == 1 and pa.types.is_string(chunks[0].type):
+        joined = chunks[0]  # the usual case: nothing is copied
+    else:
+        large = [chunk.cast(pa.large_string()) for chunk in chunks]
+        joined = pa.concat_arrays(large or [pa.array([], pa.large_string())])
     if name == "id" and joined.null_count:
         raise UsageError("a subscription without an id cannot be saved")
     _, offsets, data = joined.buffers()
-    ends = np.frombuffer(offsets, np.int64)[joined.offset :][: len(joined) + 1]
+    width = np.int32 if pa.types.is_string(joined.type) else np.int64
+    ends = np.frombuffer(offsets, width)[joined.offset :][: len(joined) + 1] if offsets else _EMPTY
     flat = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
-    parts: dict[str, Array] = {"text": flat[int(ends[0]) : int(ends[-1])], "ends": ends - ends[0]}
+    text = flat[int(ends[0]) : int(ends[-1])]
+    parts: dict[str, Array] = {"text": text, "ends": ends - ends[0] if ends[0] else ends}
     if joined.null_count:
         parts["valid"] = np.packbits(np.asarray(joined.is_valid()), bitorder="little")
-    if parts["text"].size <= _STRING_BYTES_MAX:
-        parts["ends"] = parts["ends"].astype(np.int32)
+    if text.size <= _STRING_BYTES_MAX:
+        parts["ends"] = parts["ends"].astype(np.int32, copy=False)
         return "string", parts
     return "large_string", parts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from crossroads.errors import InputError
 from crossroads.matching import class_fill, kernels
-from crossroads.matching.boxes import Int64Array
+from crossroads.matching.boxes import Int32Array, Int64Array
 from crossroads.matching.class_plan import (
     CELLS_PER_BOX_MAX,
     Boxes,
@@ -25,9 +26,12 @@ from crossroads.matching.class_plan import (
 )
 
 ENTRIES_MAX = (1 << 31) - 1  # list offsets are int32
+BOXES_SORTED_MIN = 100_000  # fewer fit into the cache in any order
+CELLS_SORTED_PER_BOX = 8  # with more cells than this, counting them costs more than it saves
 BOXES_PER_THREAD_MIN = 10_000  # fewer are done sooner than a thread starts
 HASH_FILL_MAX = 0.5  # longer probe sequences cost more than the memory saved
 
+Empty = Callable[[int | tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]
 Places = npt.NDArray[np.signedinteger[Any]]
 
 _DTYPES: dict[str, type[np.generic]] = {
@@ -52,15 +56,16 @@ _COLUMNS = {
 class ClassWriter:
     """Collects the arrays of one class after the other."""
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self, threads: int = 1, empty: Empty = np.empty) -> None:
         self._threads = threads
+        self._empty = empty  # where arrays that stay come from
         self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in _DTYPES}
         self._lengths = dict.fromkeys(_DTYPES, 0)
 
     def add(self, boxes: Boxes, *, grid: bool) -> Boxes:
         """Write a class for these boxes; returns those too wide for the grid it chose."""
         plan = plan_class(boxes, grid=grid)
-        first, last = _cells_of(boxes, plan)
+        first, last = self._cells_of(boxes, plan)
         cover = class_fill.count_cells(first, last)
         wide = cover > CELLS_PER_BOX_MAX
         rest = boxes.take(wide)
@@ -91,6 +96,22 @@ class ClassWriter:
             for done in [pool.submit(fill, *arrays, *piece) for piece in pairwise(ends)]:
                 done.result()
 
+    def _cells_of(self, boxes: Boxes, plan: ClassPlan) -> tuple[Int32Array, Int32Array]:
+        """First and last cell of every box per key column."""
+        columns = np.array(plan.key_columns, np.int64)
+        shifts = np.array([plan.shifts[c] for c in plan.key_columns], np.int64)
+        count = len(boxes.ids)
+        first, last = (np.empty((count, len(columns)), np.int32) for _ in range(2))
+        self._each(class_fill.cells_of, count, boxes.lo, columns, shifts, first)
+        self._each(class_fill.cells_of, count, boxes.hi, columns, shifts, last)
+        return first, last
+
+    def _ordered(self, boxes: Boxes, order: Int64Array) -> Boxes:
+        lo, hi = np.empty_like(boxes.lo), np.empty_like(boxes.hi)
+        self._each(class_fill.take_rows, len(order), boxes.lo, order, lo)
+        self._each(class_fill.take_rows, len(order), boxes.hi, order, hi)
+        return replace(boxes, lo=lo, hi=hi, ids=boxes.ids[order])
+
     def _append(self, name: str, array: npt.NDArray[Any]) -> int:
         """Add to one of the arrays; returns where the addition begins."""
         begin = self._lengths[name]
@@ -102,15 +123,16 @@ class ClassWriter:
         self,
         boxes: Boxes,
         plan: ClassPlan,
-        first: npt.NDArray[np.int32],
-        last: npt.NDArray[np.int32],
+        first: Int32Array,
+        last: Int32Array,
         cover: npt.NDArray[np.float64],
     ) -> None:
         row = np.zeros(kernels.CLASS_COLUMNS, np.int64)
-        if plan.narrow != kernels.NARROW_NONE:
-            sorted_by = boxes.lo if plan.narrow == kernels.NARROW_LOWER else boxes.hi
-            order = np.argsort(sorted_by[:, plan.narrow_column], kind="stable")
-            boxes, first, last, cover = boxes.take(order), first[order], last[order], cover[order]
+        strides, cells = _strides(boxes, plan)
+        order = _order(boxes, plan, first, strides, cells)
+        if order is not None:
+            boxes, cover = self._ordered(boxes, order), cover[order]
+            first, last = self._cells_of(boxes, plan)
         starts = np.zeros(len(cover) + 1, np.int64)
         np.cumsum(cover.astype(np.int64), out=starts[1:])
         if starts[-1] + self._lengths["ids"] > ENTRIES_MAX:
@@ -118,8 +140,8 @@ class ClassWriter:
                 "the subscriptions need more than 2^31 index entries",
                 hint="split the subscription set",
             )
-        places = self._write_lists(row, boxes, plan, first, last, starts)
-        ids = np.empty(len(places), np.int32)
+        places = self._write_lists(row, boxes, plan, first, last, starts, strides, cells)
+        ids = self._empty(len(places), np.int32)
         self._each(class_fill.scatter_rows, len(boxes.ids), starts, places, boxes.ids, ids)
         self._append("ids", ids)
         self._write_narrowing(row, boxes, plan, starts, places)
@@ -131,25 +153,21 @@ class ClassWriter:
         row: Int64Array,
         boxes: Boxes,
         plan: ClassPlan,
-        first: npt.NDArray[np.int32],
-        last: npt.NDArray[np.int32],
+        first: Int32Array,
+        last: Int32Array,
         starts: Int64Array,
+        strides: Int64Array,
+        cells: int,
     ) -> Places:
         """Write how a cell finds its list; returns the place of every entry."""
-        strides: list[int] = []
-        cells = 1
-        for c in reversed(plan.key_columns):
-            strides.insert(0, cells)
-            cells *= cells_along(boxes.sizes[c], plan.shifts[c])
         keys = [
             (boxes.dims[c], plan.shifts[c], stride)
-            for c, stride in zip(plan.key_columns, strides, strict=True)
+            for c, stride in zip(plan.key_columns, strides.tolist(), strict=True)
         ]
         # Fresh memory costs more than what is written to it: as little as possible, and in place.
         entries = int(starts[-1])
         entry_lists: Places = np.empty(entries, np.int32 if cells <= ENTRIES_MAX else np.int64)
-        along = np.array(strides, np.int64)
-        self._each(class_fill.list_cells, len(first), first, last, along, starts, entry_lists)
+        self._each(class_fill.list_cells, len(first), first, last, strides, starts, entry_lists)
         if cells == 1:
             row[kernels.TABLE_KIND], lists = kernels.SINGLE_LIST, 1
         elif is_dense(cells, len(entry_lists)):
@@ -187,7 +205,7 @@ class ClassWriter:
             return
         lo, hi = boxes.lo[:, plan.narrow_column], boxes.hi[:, plan.narrow_column]
         sorted_by = lo if plan.narrow == kernels.NARROW_LOWER else hi
-        bounds = np.empty(len(places), np.int32)
+        bounds = self._empty(len(places), np.int32)
         values = np.ascontiguousarray(sorted_by)
         self._each(class_fill.scatter_rows, len(values), starts, places, values, bounds)
         row[kernels.NARROW_DIM] = boxes.dims[plan.narrow_column]
@@ -199,8 +217,8 @@ class ClassWriter:
         row: Int64Array,
         boxes: Boxes,
         plan: ClassPlan,
-        first: npt.NDArray[np.int32],
-        last: npt.NDArray[np.int32],
+        first: Int32Array,
+        last: Int32Array,
         starts: Int64Array,
         places: Places,
     ) -> None:
@@ -224,7 +242,7 @@ class ClassWriter:
         table = np.array(lanes, np.int64).reshape(-1, kernels.LANE_COLUMNS)
         row[kernels.LANE_BEGIN] = self._append("lanes", table)
         row[kernels.LANE_END] = self._lengths["lanes"]
-        words = np.empty((len(places) if guards else 0, 2 * len(guards)), np.uint64)
+        words = self._empty((len(places) if guards else 0, 2 * len(guards)), np.uint64)
         if guards:
             self._each(
                 class_fill.scatter_bounds, len(boxes.ids), starts, places, boxes.lo, boxes.hi,
@@ -233,11 +251,27 @@ class ClassWriter:
         row[kernels.WORD_BASE] = self._append("words", words.reshape(-1))
 
 
-def _cells_of(boxes: Boxes, plan: ClassPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """First and last cell of every box per key column."""
-    columns = plan.key_columns
-    shifts = np.array([plan.shifts[c] for c in columns], np.int32)
-    return boxes.lo[:, columns] >> shifts, boxes.hi[:, columns] >> shifts
+def _strides(boxes: Boxes, plan: ClassPlan) -> tuple[Int64Array, int]:
+    """How far apart the cells of each key column are numbered, and how many cells there are."""
+    strides: list[int] = []
+    cells = 1
+    for c in reversed(plan.key_columns):
+        strides.insert(0, cells)
+        cells *= cells_along(boxes.sizes[c], plan.shifts[c])
+    return np.array(strides, np.int64), cells
+
+
+def _order(
+    boxes: Boxes, plan: ClassPlan, first: Int32Array, strides: Int64Array, cells: int
+) -> Int64Array | None:
+    """By the bound that narrows lists; otherwise whatever is written fastest. None: as they are."""
+    if plan.narrow != kernels.NARROW_NONE:
+        sorted_by = boxes.lo if plan.narrow == kernels.NARROW_LOWER else boxes.hi
+        return np.argsort(sorted_by[:, plan.narrow_column], kind="stable")
+    if len(boxes.ids) >= BOXES_SORTED_MIN and 1 < cells <= CELLS_SORTED_PER_BOX * len(boxes.ids):
+        order: Int64Array = class_fill.order_by_cell(first, strides, cells)
+        return order
+    return None
 
 
 def _slots_for(lists: int) -> int:

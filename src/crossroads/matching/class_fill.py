@@ -14,6 +14,49 @@ from crossroads.model.compiled import compiled
 
 
 @compiled
+def cells_of(
+    bounds: Array, columns: Array, shifts: Array, cells: Array, begin: int, end: int
+) -> None:
+    """The cell of a bound along every key column: a row per box, as the loops below read them."""
+    for i in range(begin, end):
+        for d in range(columns.size):
+            cells[i, d] = bounds[i, columns[d]] >> shifts[d]
+
+
+@compiled
+def take_rows(rows: Array, order: Array, out: Array, begin: int, end: int) -> None:
+    """Rows in another order; numpy takes five times as long."""
+    for i in range(begin, end):
+        for c in range(rows.shape[1]):
+            out[i, c] = rows[order[i], c]
+
+
+@compiled
+def order_by_cell(first: Array, strides: Array, cells: int) -> Array:
+    """Boxes in the order of their first cells: a counting sort, so equal cells keep their order.
+
+    Neighbours in this order overlap neighbouring cells, so what is then written to the lists stays
+    in the cache; in the order of the input every write would wait for memory.
+    """
+    boxes, dims = first.shape
+    counts = np.zeros(cells + 1, np.int32)
+    keys = np.empty(boxes, np.int32)
+    for i in range(boxes):
+        key = np.int64(0)
+        for d in range(dims):
+            key += np.int64(first[i, d]) * strides[d]
+        keys[i] = key
+        counts[key + 1] += 1
+    for cell in range(cells):
+        counts[cell + 1] += counts[cell]
+    order = np.empty(boxes, np.int64)
+    for i in range(boxes):
+        order[counts[keys[i]]] = i
+        counts[keys[i]] += 1
+    return order
+
+
+@compiled
 def count_cells(first: Array, last: Array) -> Array:
     """Cells that each box overlaps, from its first and last cell per grid dimension."""
     boxes, dims = first.shape

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from crossroads.matching import kernels
 from crossroads.matching.boxes import BoxGroup, Int32Array, Int64Array
-from crossroads.matching.class_build import ClassWriter
+from crossroads.matching.class_build import ClassWriter, Empty
 from crossroads.matching.class_plan import Boxes
 from crossroads.matching.signatures import (
     merge_small,
@@ -125,10 +125,13 @@ class ClassIndex:
 
 
 def build_classes(
-    groups: Sequence[BoxGroup], dim_sizes: Sequence[int], threads: int = 1
+    groups: Sequence[BoxGroup],
+    dim_sizes: Sequence[int],
+    threads: int = 1,
+    empty: Empty = np.empty,
 ) -> ClassIndex:
     """Compile boxes; dimension d has the codes 0 .. dim_sizes[d] - 1, and -1 for NULL."""
-    writer = ClassWriter(threads)
+    writer = ClassWriter(threads, empty)
     pending: list[Boxes] = []
     for group in one_group_per_signature(groups):
         pending.extend(split_by_kind(normalised(group, dim_sizes)))

@@ -24,6 +24,7 @@ from crossroads.matching.automaton import ContainsAutomaton, RegexSet
 from crossroads.matching.batch import Batch, batch_of_event
 from crossroads.matching.boxes import Int32Array, Int64Array
 from crossroads.matching.checks import CheckGroup
+from crossroads.matching.class_build import Empty
 from crossroads.matching.classes import ClassIndex, build_classes
 from crossroads.matching.coders import Coder
 from crossroads.matching.compile import compile_filters
@@ -118,15 +119,18 @@ class MatchIndex:
         self.patterns = patterns
 
     @classmethod
-    def build(cls, table: FilterTable, *, threads: int = 1) -> MatchIndex:
-        """Compile. Rows with errors match nothing. The index is the same for any `threads`."""
+    def build(cls, table: FilterTable, *, threads: int = 1, empty: Empty = np.empty) -> MatchIndex:
+        """Compile. Rows with errors match nothing. The index is the same for any `threads`; its
+        large arrays are made by `empty`."""
         compiled = compile_filters(table)
         return cls(
             table.schema,
             table.size,
             compiled.dimensions,
             compiled.coders,
-            build_classes(compiled.boxes, [coder.size for coder in compiled.coders], threads),
+            build_classes(
+                compiled.boxes, [coder.size for coder in compiled.coders], threads, empty
+            ),
             Candidates(compiled.owners, compiled.groups, compiled.rows, tuple(compiled.checks)),
             [PatternFinder.of(name, keys) for name, keys in compiled.patterns.items()],
         )

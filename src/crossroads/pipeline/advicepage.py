@@ -1,11 +1,8 @@
-"""The advice as one page: self-contained HTML, for a desk or a phone, by day or by night.
-
-The page is well-formed XML as well, and needs nothing from anywhere: no script, no font, no image.
-"""
+"""The advice as one page: what each plan would cost, by charts and tables, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isfinite
@@ -14,36 +11,9 @@ from crossroads.pipeline.advice import PROFILE_CELLS, Advice, Profile, Spread
 from crossroads.pipeline.charts import Bar, Curve, bars, curves, tag
 from crossroads.pipeline.estimate import Estimate
 from crossroads.pipeline.expensive import Expensive
+from crossroads.pipeline.page import figure, head_row, page, section
 from crossroads.pipeline.situation import Side
 from crossroads.pipeline.wording import number_text, seconds_text, share_text, size_text
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2127; --soft: #5b6470; --line: #d8dce1;
-  --paper: #fcfcfb; --card: #f1f3f5; --bar: #0072B2; --faint: #b7bdc4; --mark: #D55E00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --soft: #a3abb5; --line: #3a4048;
-  --paper: #16191d; --card: #20252b; --bar: #56B4E9; --faint: #565e68; --mark: #E69F00; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 46rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p, li { overflow-wrap: anywhere; }
-.soft, figcaption { color: var(--soft); font-size: .9rem; }
-.advice { background: var(--card); border-left: .3rem solid var(--bar); padding: .8rem 1rem; }
-code { font: .9em ui-monospace, monospace; background: var(--card); padding: .1em .3em;
-  overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { width: 100%; height: auto; display: block; }
-svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
-svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
-svg text.faint { fill: var(--soft); } svg .bar { fill: var(--bar); }
-svg .bar.faint { fill: var(--faint); } svg .mark { stroke: var(--mark); stroke-width: 2.5; }
-svg .grid { stroke: var(--line); } svg .curve { fill: none; stroke-width: 2; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; }
-th, td { padding: .25rem .6rem .25rem 0; text-align: right; white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; } tr { border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-.facts td { white-space: normal; text-align: left; overflow-wrap: anywhere; }
-.refused td { color: var(--soft); } dt { font-weight: 600; margin-top: .9rem; } dd { margin: 0; }
-"""
 
 HEADINGS = (
     "plan and mapping", "cells", "cells per subscription", "cells per event",
@@ -64,25 +34,15 @@ class Origin:
 
 def advice_page(advice: Advice, origin: Origin) -> str:
     title = f"Which plan for {advice.schema}?"
-    head = (
-        tag("meta", charset="utf-8")
-        + tag("meta", name="viewport", content="width=device-width, initial-scale=1")
-        + tag("title", escape(title))
-        + tag("style", STYLE)
+    return page(
+        title,
+        _recommendation(advice),
+        _costs(advice.estimates),
+        _loads(advice.profiles),
+        _cells(advice.profiles),
+        _expensive(advice),
+        _parameters(advice, origin),
     )
-    body = "".join(
-        (
-            tag("h1", escape(title)),
-            _recommendation(advice),
-            _costs(advice.estimates),
-            _loads(advice.profiles),
-            _cells(advice.profiles),
-            _expensive(advice),
-            _parameters(advice, origin),
-        )
-    )
-    page = tag("html", tag("head", head) + tag("body", body), lang="en")
-    return f"<!DOCTYPE html>\n{page}\n"
 
 
 def _recommendation(advice: Advice) -> str:
@@ -108,11 +68,11 @@ def _costs(found: Sequence[Estimate]) -> str:
     ]
     drawn = bars(rows, title="predicted seconds by plan and mapping", powers_of="s")
     said = "Predicted time of the match, without starting Spark. Each step is ten times as long."
-    table = tag("div", tag("table", _head(HEADINGS) + "".join(map(_row, found))), class_="wide")
+    table = tag("div", tag("table", head_row(HEADINGS) + "".join(map(_row, found))), class_="wide")
     reasons = dict.fromkeys(f"{one.name}: {one.refused}" for one in found if one.refused)
     refused = "".join(tag("li", escape(reason)) for reason in reasons)
     more = tag("p", "Out of the question:") + tag("ul", refused) if refused else ""
-    return _section("What each plan would cost", _figure(drawn, said) + table + more)
+    return section("What each plan would cost", figure(drawn, said) + table + more)
 
 
 def _row(one: Estimate) -> str:
@@ -150,7 +110,7 @@ def _loads(found: Sequence[Profile]) -> str:
     )
     notes = dict.fromkeys(f"{one.mapping}: {note}" for one in found for note in one.notes)
     listed = tag("ul", "".join(tag("li", escape(note)) for note in notes)) if notes else ""
-    return _section("Load per cell", _figure(drawn, said) + listed)
+    return section("Load per cell", figure(drawn, said) + listed)
 
 
 def _with_cells(one: Profile) -> str:
@@ -164,10 +124,10 @@ def _cells(found: Sequence[Profile]) -> str:
     how = "the mean, and what 95% do not exceed (the line)"
     standing = f"Cells that a subscription stands in: {how}. "
     standing += f"At the root, where every event asks, stand: {root or 'none'}."
-    return _section(
+    return section(
         "Cells per subscription and per event",
-        _figure(bars(subscriptions, title="cells per subscription"), standing)
-        + _figure(bars(events, title="cells per event"), f"Cells that an event visits: {how}."),
+        figure(bars(subscriptions, title="cells per subscription"), standing)
+        + figure(bars(events, title="cells per event"), f"Cells that an event visits: {how}."),
     )
 
 
@@ -180,7 +140,7 @@ def _spread_bar(mapping: str, cells: Spread) -> Bar:
 def _expensive(advice: Advice) -> str:
     found = advice.expenses
     if not found.most:
-        return _section("Expensive subscriptions", tag("p", "None of the sampled ones stands out."))
+        return section("Expensive subscriptions", tag("p", "None of the sampled ones stands out."))
     sampled = advice.sampled_subscriptions
     counts = "; ".join(
         f"{reason}: {count:,} ({share_text(count / sampled)})"
@@ -188,7 +148,7 @@ def _expensive(advice: Advice) -> str:
     )
     said = tag("p", escape(f"Of {sampled:,} sampled subscriptions: {counts}."))
     listed = "".join(map(_described, found.most))
-    return _section("Expensive subscriptions", said + tag("dl", listed))
+    return section("Expensive subscriptions", said + tag("dl", listed))
 
 
 def _described(one: Expensive) -> str:
@@ -213,9 +173,7 @@ def _parameters(advice: Advice, origin: Origin) -> str:
         ("made", f"{origin.made} by crossroads {origin.version}"),
     ]
     lines = (tag("tr", tag("td", escape(name)) + tag("td", escape(said))) for name, said in rows)
-    return _section(
-        "What this is based on", tag("div", tag("table", "".join(lines)), class_="wide")
-    )
+    return section("What this is based on", tag("div", tag("table", "".join(lines)), class_="wide"))
 
 
 def side_text(side: Side) -> str:
@@ -233,15 +191,3 @@ def sampled_text(advice: Advice) -> str:
     ]
     said = f"{advice.sampled_subscriptions:,} subscriptions and {advice.sampled_events:,} events"
     return said + (f" ({', '.join(refused)})" if refused else "")
-
-
-def _section(title: str, content: str) -> str:
-    return tag("section", tag("h2", escape(title)) + content)
-
-
-def _figure(drawing: str, caption: str) -> str:
-    return tag("figure", drawing + tag("figcaption", escape(caption)))
-
-
-def _head(headings: Iterable[str]) -> str:
-    return tag("tr", "".join(tag("th", escape(heading)) for heading in headings))

@@ -1,4 +1,5 @@
-"""Small charts as inline SVG: bars, and curves with a legend. Pure text in, pure text out.
+"""Small charts as inline SVG: bars, curves with a legend, and the parts that other charts are made
+of. Pure text in, pure text out.
 
 Sizes are in units of the drawing, which is scaled to the width of the page: at 480 units a label of
 12 can still be read on a phone. Colours are classes; the page says what they look like by day and
@@ -60,21 +61,21 @@ def bars(rows: Sequence[Bar], *, title: str, powers_of: str | None = None) -> st
     """Horizontal bars. `powers_of`: the unit of a scale on which each step is ten times the one
     before; without it, the scale begins at 0 and every bar says its own value."""
     log = powers_of is not None
-    scale = _Scale.of([v for row in rows for v in (row.value, row.mark) if v is not None], log=log)
+    scale = Scale.of([v for row in rows for v in (row.value, row.mark) if v is not None], log=log)
     height = ROW * len(rows)
     drawn: list[str] = []
     for value in scale.steps() if log else ():
         x = _along(scale, value)
-        drawn.append(_line("grid", x, x, 0, height))
-        drawn.append(_text(x, height + ROW / 2, f"{value:,g} {powers_of}", "middle faint"))
+        drawn.append(line("grid", x, x, 0, height))
+        drawn.append(text(x, height + ROW / 2, f"{value:,g} {powers_of}", "middle faint"))
     drawn += [_bar(row, at * ROW, scale) for at, row in enumerate(rows)]
-    return _drawing("".join(drawn), height + (ROW if log else 0), title)
+    return drawing("".join(drawn), height + (ROW if log else 0), title)
 
 
-def _bar(row: Bar, top: float, scale: _Scale) -> str:
+def _bar(row: Bar, top: float, scale: Scale) -> str:
     """The label, the bar, the mark across, and the text behind whichever reaches further."""
     faint = " faint" if row.faint else ""
-    drawn = [_text(LABEL - 8, top + ROW / 2, row.label, f"end{faint}")]
+    drawn = [text(LABEL - 8, top + ROW / 2, row.label, f"end{faint}")]
     end = float(LABEL)
     if row.value is not None:
         end = max(LABEL + 1.0, _along(scale, row.value))
@@ -84,12 +85,12 @@ def _bar(row: Bar, top: float, scale: _Scale) -> str:
     if row.mark is not None:
         x = _along(scale, row.mark)
         end = max(end, x)
-        drawn.append(_line("mark", x, x, top + 2, top + ROW - 2))
-    drawn.append(_text(end + 6, top + ROW / 2, row.text, faint.strip()))
+        drawn.append(line("mark", x, x, top + 2, top + ROW - 2))
+    drawn.append(text(end + 6, top + ROW / 2, row.text, faint.strip()))
     return "".join(drawn)
 
 
-def _along(scale: _Scale, value: float) -> float:
+def _along(scale: Scale, value: float) -> float:
     """Where a bar of this value ends."""
     return LABEL + (WIDTH - LABEL - VALUE) * scale.share(value)
 
@@ -97,18 +98,18 @@ def _along(scale: _Scale, value: float) -> float:
 def curves(found: Sequence[Curve], *, title: str, across: str, up: str) -> str:
     """Several curves on one plot, on a logarithmic scale, with the names below."""
     values = [max(value, CURVES_FLOOR) for curve in found for value in curve.values]
-    scale = _Scale.of(values, log=True)
+    scale = Scale.of(values, log=True)
     longest = max((len(curve.values) for curve in found), default=1)
     left, bottom, right = 60, CURVES_HEIGHT - 30, WIDTH - 10
     height, width = bottom - 16, right - left
-    drawn = [_text(left, 8, up, "")]
+    drawn = [text(left, 8, up, "")]
     for value in scale.steps():
         y = bottom - height * scale.share(value)
-        drawn.append(_line("grid", left, right, y, y))
-        drawn.append(_text(left - 6, y, f"{100 * value:g}%", "end"))
-    drawn.append(_text(left, CURVES_HEIGHT - 14, "1", "middle"))
-    drawn.append(_text(right, CURVES_HEIGHT - 14, f"{longest:,}", "end"))
-    drawn.append(_text((left + right) / 2, CURVES_HEIGHT - 14, across, "middle"))
+        drawn.append(line("grid", left, right, y, y))
+        drawn.append(text(left - 6, y, f"{100 * value:g}%", "end"))
+    drawn.append(text(left, CURVES_HEIGHT - 14, "1", "middle"))
+    drawn.append(text(right, CURVES_HEIGHT - 14, f"{longest:,}", "end"))
+    drawn.append(text((left + right) / 2, CURVES_HEIGHT - 14, across, "middle"))
     legend: list[str] = []
     for at, curve in enumerate(found):
         colour, dashes = CURVE_STYLES[at % len(CURVE_STYLES)]
@@ -122,22 +123,22 @@ def curves(found: Sequence[Curve], *, title: str, across: str, up: str) -> str:
         y = CURVES_HEIGHT + 6 + (at // 2) * 18
         x = left + (at % 2) * width / 2
         ends = {"x1": f"{x:.0f}", "x2": f"{x + 28:.0f}", "y1": y, "y2": y}
-        legend.append(tag("line", **style, **ends) + _text(x + 34, y, curve.name, ""))
+        legend.append(tag("line", **style, **ends) + text(x + 34, y, curve.name, ""))
     rows = -(-len(found) // 2)
-    return _drawing("".join(drawn + legend), CURVES_HEIGHT + 18 * rows, title)
+    return drawing("".join(drawn + legend), CURVES_HEIGHT + 18 * rows, title)
 
 
-# -- inside ----------------------------------------------------------------------------------------
+# -- the parts of a chart --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     low: float
     high: float
     log: bool
 
     @classmethod
-    def of(cls, values: Sequence[float], *, log: bool) -> _Scale:
+    def of(cls, values: Sequence[float], *, log: bool) -> Scale:
         """Around all values; whole powers of ten where it is logarithmic."""
         known = [value for value in values if isfinite(value) and (value > 0 or not log)]
         if not log:
@@ -154,20 +155,25 @@ class _Scale:
         return log10(inside / self.low) / log10(self.high / self.low)
 
     def steps(self) -> list[float]:
-        first, last = round(log10(self.low)), round(log10(self.high))
-        return [10.0**power for power in range(first, last + 1)]
+        """Round values to draw lines at."""
+        if self.log:
+            first, last = round(log10(self.low)), round(log10(self.high))
+            return [10.0**power for power in range(first, last + 1)]
+        unit = 10.0 ** floor(log10(self.high))
+        step = next(part * unit for part in (0.1, 0.2, 0.5, 1, 2) if self.high / unit / part <= 6)
+        return [count * step for count in range(int(self.high / step + 1e-9) + 1)]
 
 
-def _line(class_: str, x1: float, x2: float, y1: float, y2: float) -> str:
+def line(class_: str, x1: float, x2: float, y1: float, y2: float) -> str:
     ends = {"x1": f"{x1:.1f}", "x2": f"{x2:.1f}", "y1": f"{y1:.1f}", "y2": f"{y2:.1f}"}
     return tag("line", class_=class_, **ends)
 
 
-def _text(x: float, middle: float, text: str, class_: str) -> str:
+def text(x: float, middle: float, said: str, class_: str) -> str:
     place = {"x": f"{x:.1f}", "y": f"{middle:.1f}", "dy": "0.35em"}
-    return tag("text", escape(text), class_=class_, **place)
+    return tag("text", escape(said), class_=class_, **place)
 
 
-def _drawing(content: str, height: float, title: str) -> str:
+def drawing(content: str, height: float, title: str) -> str:
     box = f"0 0 {WIDTH} {height:.0f}"
     return tag("svg", content, viewBox=box, role="img", aria_label=title)

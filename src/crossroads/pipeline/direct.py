@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import SparkContext
 
-from crossroads.indexfile import cached_index
+from crossroads.indexfile import OpenedIndex, cached_index
 from crossroads.matching.boxes import Int64Array
 from crossroads.model.identity import identity_hashes
 from crossroads.pipeline.notify import (
@@ -49,6 +50,7 @@ class Task:
 
     notify: Notify
     index: str  # path of the index file
+    resident: bool  # it is in memory
     staging: str
     keep_duplicates: bool
     sharing: Sharing = field(default_factory=Sharing)
@@ -67,23 +69,18 @@ class Done:
     outside: int = 0  # events that are not in the window
 
 
-_receivers: dict[str, Receivers] = {}
-
-
-def receivers_of(index: str) -> Receivers:
+@lru_cache(maxsize=1)  # one index at a time is in use
+def _receivers_of(opened: OpenedIndex) -> Receivers:
     """Kept per worker process: building it takes longer than matching a small split."""
-    if index not in _receivers:
-        _receivers.clear()  # one index at a time is in use
-        opened = cached_index(index, verify=False)
-        _receivers[index] = Receivers(opened.ids, opened.subscribers)
-    return _receivers[index]
+    return Receivers(opened.ids, opened.subscribers)
 
 
 def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Done:
     """Read, match and write one split, leaving out the rows in `skip`."""
     notify = task.notify
-    index = cached_index(task.index, verify=False).index  # this very run has written it
-    receivers = receivers_of(task.index)
+    # This very run has written it: nothing to verify.
+    opened = cached_index(task.index, verify=False, resident=task.resident)
+    index, receivers = opened.index, _receivers_of(opened)
     staging = Path(task.staging)
     rejects = []
     hashes: list[npt.NDArray[np.uint64]] = []

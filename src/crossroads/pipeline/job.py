@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from crossroads import __version__
@@ -29,13 +30,15 @@ from crossroads.errors import (
     SourceError,
     UsageError,
 )
-from crossroads.indexfile import save_index
+from crossroads.indexfile import IndexInMemory, save_index
+from crossroads.matching.class_build import Empty
+from crossroads.matching.class_plan import BYTES_PER_BOX_MAX
 from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.failures import plainly
 from crossroads.pipeline.keyedjob import check_keys
-from crossroads.pipeline.machine import usable_cores
+from crossroads.pipeline.machine import available_memory, usable_cores
 from crossroads.pipeline.notify import (
     NOTIFICATIONS,
     Format,
@@ -53,7 +56,7 @@ from crossroads.pipeline.output import (
     write_rejects,
     write_summary,
 )
-from crossroads.pipeline.planner import Chosen, Plan, check_plan, choose_plan
+from crossroads.pipeline.planner import Chosen, Plan, check_plan, choose_plan, runs_locally
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import (
     SPLIT_BYTES,
@@ -83,6 +86,7 @@ WATCH_SECONDS = 0.25  # often enough for the eye, seldom enough for the schedule
 EXECUTORS_AWAITED_SECONDS = 120.0
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SHUFFLE_PARTITIONS_UNSET = 200  # Spark's own number: nobody has chosen one
+INDEX_MEMORY_SHARE = 0.125  # a large index is better off in a file: it can be paged out
 INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
 REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
 
@@ -139,6 +143,7 @@ class Run:
     output: OutputFolder
     reporter: Reporter
     session: Future[SparkSession]
+    scratch: ExitStack  # closed when the run is over, however it ends
     window: Window | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     plan: Plan = "auto"
@@ -149,6 +154,7 @@ class Run:
     keyed: KeyedSet | None = None  # instead of `subscriptions`, in plan `keyed`
     load: dict[str, Any] | None = None  # of the tasks of plan `keyed`
     index: Path | None = None
+    resident: bool = False  # the index is in memory
     index_bytes: int = 0
     how_shared: Sharing | None = None
     done: list[Done] = field(default_factory=list)
@@ -187,7 +193,12 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
     window = window_of(schema, request.since, request.until, request.time)
     for given in (request.subscriptions, request.events):
         list_files(given)  # what is not there is said at once, before Spark starts
-    with OutputFolder(request.output) as output, _session(request) as session, _plainly(session):
+    with (
+        OutputFolder(request.output) as output,
+        _session(request) as session,
+        _plainly(session),
+        ExitStack() as scratch,
+    ):
         run = Run(
             request=request,
             schema=schema,
@@ -195,6 +206,7 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             output=output,
             reporter=reporter,
             session=session,
+            scratch=scratch,
             window=window,
         )
         begun = time.perf_counter()
@@ -316,17 +328,33 @@ def build_index(run: Run) -> None:
     table = subscriptions.table
     if run.plan in ("naive", "sql"):
         table = FilterTable(run.schema, table.size)
-    index = MatchIndex.build(table, threads=usable_cores())
-    run.index = run.output.staging / INDEX_FILE
-    save_index(
-        run.index,
-        index,
-        subscriptions=pa.table({"id": subscriptions.ids, "subscriber": subscriptions.subscribers}),
-        subscription_version=subscriptions.version,
-        content_hash=subscriptions.content_hash,
-        durable=False,
-    )
-    run.index_bytes = run.index.stat().st_size
+    about: dict[str, Any] = {
+        "subscriptions": pa.table(
+            {"id": subscriptions.ids, "subscriber": subscriptions.subscribers}
+        ),
+        "subscription_version": subscriptions.version,
+        "content_hash": subscriptions.content_hash,
+    }
+    if _goes_to_memory(run):
+        memory = IndexInMemory()
+        run.scratch.callback(memory.close)
+        memory.save(_built(table, memory.empty), **about)
+        run.index, run.index_bytes, run.resident = memory.path, memory.bytes, True
+    else:
+        run.index = run.output.staging / INDEX_FILE
+        run.index_bytes = save_index(run.index, _built(table), durable=False, **about).bytes
+
+
+def _built(table: FilterTable, empty: Empty = np.empty) -> MatchIndex:
+    return MatchIndex.build(table, threads=usable_cores(), empty=empty)
+
+
+def _goes_to_memory(run: Run) -> bool:
+    """Only this machine needs it, and it takes little of the memory: then no disk is written to."""
+    if run.plan != "direct" or not runs_locally(run.request.master):
+        return False
+    most = BYTES_PER_BOX_MAX * run.subscribed.table.size
+    return IndexInMemory.possible() and most <= INDEX_MEMORY_SHARE * available_memory()
 
 
 def start_spark(run: Run) -> None:

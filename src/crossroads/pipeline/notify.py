@@ -33,7 +33,8 @@ from crossroads.pipeline.output import part_path, replacing, write_part
 from crossroads.pipeline.pairpages import (
     DICTIONARY_BYTES_MAX,
     ROWS_PER_GROUP,
-    NamedBy,
+    ByName,
+    ByOwner,
     Names,
     PairFile,
 )
@@ -91,32 +92,27 @@ class Receivers:
         self.ids = ids
         self._whose = subscribers
 
-    @cached_property
-    def _encoded(self) -> pa.DictionaryArray:
-        return self._whose.dictionary_encode()
-
     @property
     def subscribers(self) -> pa.Array:
-        return self._encoded.dictionary
+        return self._by_subscriber.owners
 
-    @cached_property
+    @property
     def subscriber_of(self) -> Int32Array:
-        codes = self._encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        return np.asarray(codes, np.int32)
+        return self._by_subscriber.owner_of
 
     @cached_property
-    def _id_names(self) -> Names:
-        return Names(self.ids)
+    def _by_id(self) -> ByName:
+        return ByName(Names(self.ids))
 
     @cached_property
-    def _subscriber_names(self) -> Names:
-        return Names(self.subscribers)
+    def _by_subscriber(self) -> ByOwner:
+        return ByOwner(Names(self._whose.fill_null("")), self._whose)  # the rejected have none
 
-    def columns(self, per: Per) -> list[NamedBy]:
+    def columns(self, per: Per) -> list[ByName | ByOwner]:
         """Of pairs, after the event's id: what there is to say of the ordinals that are told."""
         if per == "subscriber":
-            return [NamedBy(self._subscriber_names)]
-        return [NamedBy(self._id_names), NamedBy(self._subscriber_names, self.subscriber_of)]
+            return [ByName(self._by_subscriber.owner_names)]
+        return [self._by_id, self._by_subscriber]
 
     def told(self, matches: Matches, per: Per) -> Matches:
         """The ordinals of who is told: subscriptions, or each subscriber once."""

@@ -94,14 +94,73 @@ class Names:
 
 
 @dataclass(frozen=True)
-class NamedBy:
-    """A column that says of ordinal o: names[of[o]], or names[o] without `of`."""
+class Coded:
+    """A column of a row group: its dictionary, and for each row a code, or a place in `table`
+    that has it. The table is only looked into page by page, while the page is in the cache."""
 
-    names: Names
-    of: Int32Array | None = None
+    dictionary: Page
+    names: int
+    codes: Int32Array
+    table: Int32Array | None = None
 
-    def codes(self, ordinals: Int32Array) -> Int32Array:
-        return ordinals if self.of is None else gather(self.of, ordinals)
+    def page(self, first: int, last: int) -> Int32Array:
+        codes = self.codes[first:last]
+        return codes if self.table is None else gather(self.table, codes)
+
+
+class ByName:
+    """A column that says of ordinal o: names[o]."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def coded(self, ordinals: Int32Array) -> Coded:
+        """Every group stores its dictionary, so few rows take only what they use of a large one."""
+        if ordinals.size >= len(self.names):
+            return Coded(self.names.page, len(self.names), ordinals)
+        used, codes = self.names.renumbered(ordinals)
+        return Coded(self.names.page_of(used), used.size, codes)
+
+
+class ByOwner:
+    """A column that says of ordinal o: names[o], where many have the same name.
+
+    Which have is found out for all of them only when there are more rows than ordinals: telling a
+    million names apart takes longer than writing a few rows.
+    """
+
+    def __init__(self, names: Names, texts: pa.Array) -> None:
+        self.names = names
+        self._texts = texts
+
+    @cached_property
+    def owner_of(self) -> Int32Array:
+        codes = self._encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.asarray(codes, np.int32)
+
+    @property
+    def owners(self) -> pa.Array:
+        return self._encoded.dictionary
+
+    @cached_property
+    def owner_names(self) -> Names:
+        return Names(self.owners)
+
+    @cached_property
+    def _encoded(self) -> pa.DictionaryArray:
+        return self._texts.dictionary_encode()
+
+    def coded(self, ordinals: Int32Array) -> Coded:
+        if ordinals.size >= len(self.names):
+            names = self.owner_names
+            return Coded(names.page, len(names), ordinals, self.owner_of)
+        used, places = self.names.renumbered(ordinals)
+        some = ByOwner(self.names, self._texts.take(pa.array(used)))
+        names = some.owner_names
+        return Coded(names.page, len(names), places, some.owner_of)
+
+
+Naming = ByName | ByOwner
 
 
 class PairFile:
@@ -125,7 +184,7 @@ class PairFile:
     def rows(self) -> int:
         return self._file.rows
 
-    def write(self, ids: pa.Array, told: Matches, receivers: Sequence[NamedBy]) -> None:
+    def write(self, ids: pa.Array, told: Matches, receivers: Sequence[Naming]) -> None:
         """`told` says by event, in the order of `ids`, the ordinals of who is told: `receivers`."""
         events = Names(ids)
         names = [events, *(column.names for column in receivers)]
@@ -140,14 +199,19 @@ class PairFile:
         self._file.close()
 
     def _write_group(
-        self, events: Names, told: Matches, receivers: Sequence[NamedBy], first: int, last: int
+        self,
+        events: Names,
+        told: Matches,
+        receivers: Sequence[ByName | ByOwner],
+        first: int,
+        last: int,
     ) -> None:
         bounds = np.clip(told.offsets, first, last)
         counts = bounds[1:] - bounds[:-1]
         some = np.flatnonzero(counts).astype(np.int32)
         columns: list[Column] = [(events.page_of(some), self._event_pages(counts[some]))]
         ordinals = told.ordinals[first:last]
-        columns += [self._receiver_column(column, ordinals) for column in receivers]
+        columns += [self._receiver_column(column.coded(ordinals)) for column in receivers]
         self._file.write_group(last - first, columns)
 
     def _event_pages(self, counts: Int64Array) -> Iterator[Page]:
@@ -167,14 +231,9 @@ class PairFile:
                 codes = np.repeat(np.arange(begin, end, dtype=np.int32), runs)
                 yield packed_page(codes, width)
 
-    def _receiver_column(self, column: NamedBy, ordinals: Int32Array) -> Column:
-        """Every group stores its dictionary, so few rows take only what they use of a large one."""
-        if ordinals.size >= len(column.names):
-            pages = (column.codes(ordinals[a:b]) for a, b in self._page_rows(ordinals.size))
-            return column.names.page, _packed(pages, len(column.names))
-        used, codes = column.names.renumbered(column.codes(ordinals))
-        pages = (codes[a:b] for a, b in self._page_rows(ordinals.size))
-        return column.names.page_of(used), _packed(pages, used.size)
+    def _receiver_column(self, column: Coded) -> Column:
+        rows = self._page_rows(column.codes.size)
+        return column.dictionary, _packed((column.page(*here) for here in rows), column.names)
 
     def _page_rows(self, rows: int) -> Iterator[tuple[int, int]]:
         for first in range(0, rows, self._rows_per_page):

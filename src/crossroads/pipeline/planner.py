@@ -80,7 +80,7 @@ def choose_plan(
     """Decided before anything is read but samples, and before Spark is there."""
     if asked not in ("auto", "sql"):
         return Chosen(asked, mapping, cells)
-    local = _is_local(master)
+    local = runs_locally(master)
     try:
         seen = survey(schema, subscriptions, events)
     except (SubscriptionError, EventError):
@@ -102,7 +102,7 @@ def check_plan(asked: str) -> None:
         raise UsageError(f"no plan {asked!r}", hint=f"plans: {', '.join(PLANS)}")
 
 
-def _is_local(master: str | None) -> bool:
+def runs_locally(master: str | None) -> bool:
     there = existing_session()
     if there is not None:
         return is_local(str(there.sparkContext.master))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def direct(run: Run) -> list[Done]:
     assert run.index is not None
     staging, keep = str(run.output.staging), run.request.keep_duplicates
-    task = Task(run.notify, str(run.index), staging, keep, run.sharing)
+    task = Task(run.notify, str(run.index), run.resident, staging, keep, run.sharing)
     return run_direct(run.spark.sparkContext, run.splits, task)
 
 
