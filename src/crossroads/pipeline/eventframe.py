@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,18 +19,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from crossroads.matching.index import Matches, MatchIndex
+from crossroads.model.identity import identity_hashes
 from crossroads.model.schema import Schema
+from crossroads.pipeline.cellframe import Keying
 from crossroads.pipeline.columns import quoted
 from crossroads.pipeline.delivery import write_partitions
-from crossroads.pipeline.direct import REPEATED, Done
+from crossroads.pipeline.direct import REPEATED, Done, task_count
 from crossroads.pipeline.frames import spark_fields
 from crossroads.pipeline.indexed import IndexPlace
 from crossroads.pipeline.notify import MatchedEvents, Notify, Part, Receivers, event_ordinals
 from crossroads.pipeline.output import write_rejects
 from crossroads.pipeline.raw import Reject
-from crossroads.pipeline.reading import read_split, rejects_of_rows
+from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
 from crossroads.pipeline.sharing import PlacedSplit, Sharing
 from crossroads.pipeline.source import Split
 from crossroads.pipeline.steps import match_in_steps
@@ -39,7 +42,15 @@ ID, ROW, ORDINALS = "_event_id", "_event_row", "_ordinals"
 _REJECT = ("_file", "_line", "_raw", "_reason")
 _REJECT_TYPES = (pa.string(), pa.int64(), pa.string(), pa.string())
 _OUTSIDE = "_outside"  # in a row that is no event: how many of a batch are not in the window
+_HASH, _THERE = "_hash", "_there"
 _SPLIT_BITS = 32
+_TELLING = [
+    pa.field(ROW, pa.int64()),
+    *map(pa.field, _REJECT, _REJECT_TYPES),
+    pa.field(_OUTSIDE, pa.int64()),
+]
+_OWN = [pa.field(ID, pa.string()), *_TELLING]
+_LOOKED = pa.schema([pa.field(_HASH, pa.int64()), pa.field(_THERE, pa.bool_()), *_TELLING])
 
 
 @dataclass(frozen=True)
@@ -63,80 +74,135 @@ def read_events(
     *,
     keep_duplicates: bool,
     sharing: Sharing | None = None,
+    keying: Keying | None = None,
+    often: bool = False,
 ) -> Frames:
-    """`sharing`: how workers come to the files; by default they see them."""
+    """`sharing`: how workers come to the files; by default they see them. `keying`: the events know
+    their cells, which costs less here than afterwards. `often`: they will be read again and again.
+
+    Everything is looked at once before it is used: how many events there are, what is wrong,
+    whether ids repeat. Spark keeps the events where reading them again would cost more.
+    """
     schema = notify.schema
-    sharing = sharing or Sharing()
-    everything = _everything(spark, sharing.placed(splits), schema).persist()
-    # One job that reads everything, on all cores; what follows finds it in Spark's memory.
-    counted = (F.count(ID), F.count("_reason"), F.coalesce(F.sum(_OUTSIDE), F.lit(0)))
-    events, wrong, outside = everything.agg(*counted).collect()[0]
-    rejects = _rejects(everything) if wrong else []
+    reading = _Reading((sharing or Sharing()).placed(splits), schema, keying)
+    everything = reading.frame(spark, reading.row_type, reading.rows)
+    kept: tuple[DataFrame, ...] = ()
+    if often or any(split.format != "parquet" for split in splits):
+        kept = (everything.persist(),)
+        hashed, there = F.xxhash64(ID).alias(_HASH), F.col(ID).isNotNull().alias(_THERE)
+        look = everything.select(hashed, there, ROW, *_REJECT, _OUTSIDE)
+    else:
+        look = reading.frame(spark, from_arrow_schema(_LOOKED), reading.looked_at)
+    found = _looked(look)
+    rejects = _rejects(look) if found.rejected else []
     good = everything.where(F.col(ID).isNotNull()).drop(*_REJECT, _OUTSIDE)
     repeated: list[tuple[int, Reject]] = []
-    kept = [everything]
-    if not keep_duplicates:
-        firsts = _firsts(good).persist()
-        kept.append(firsts)
-        good, repeated = _each_id_once(good, firsts, splits, schema)
-    for number, found in _by_split(rejects + repeated).items():
-        write_rejects(staging / "rejected_events", found, notify.format, number)
+    if found.repeats and not keep_duplicates:
+        good, repeated = _each_id_once(good, splits, schema)
+    for number, told in _by_split(rejects + repeated).items():
+        write_rejects(staging / "rejected_events", told, notify.format, number)
     total, again = len(rejects) + len(repeated), len(repeated)
-    counts = Done(-1, events - again, total, again, 0, 0, outside)
-    return Frames(good, counts, tuple(kept))
+    counts = Done(-1, found.events - again, total, again, 0, 0, found.outside)
+    return Frames(good, counts, kept)
 
 
-def _everything(spark: SparkSession, splits: Sequence[PlacedSplit], schema: Schema) -> DataFrame:
-    rows = [(one.split.number, pickle.dumps(one)) for one in splits]
-    given = spark.sparkContext.parallelize(rows, max(1, len(rows)))
-    frame = spark.createDataFrame(given, "number int, split binary")
-    out = T.StructType(
-        [
-            *spark_fields(schema),
-            T.StructField(ID, T.StringType()),
-            T.StructField(ROW, T.LongType()),
-            T.StructField("_file", T.StringType()),
-            T.StructField("_line", T.LongType()),
-            T.StructField("_raw", T.StringType()),
-            T.StructField("_reason", T.StringType()),
-            T.StructField(_OUTSIDE, T.LongType()),
-        ]
-    )
+@dataclass(frozen=True)
+class _Reading:
+    """How workers read the splits; small, and pickled with every task."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for cell in batch.column("split").to_pylist():
-                # Our own bytes, made a few lines above by this very job.
-                yield from _rows_of(pickle.loads(cell).here(), schema)
+    splits: Sequence[PlacedSplit]
+    schema: Schema
+    keying: Keying | None
 
-    return frame.mapInArrow(read, out)
+    @property
+    def fields(self) -> pa.Schema:
+        return pa.schema([*self.schema.arrow, *self._own])
+
+    @property
+    def row_type(self) -> T.StructType:
+        own = from_arrow_schema(pa.schema(self._own))
+        return T.StructType([*spark_fields(self.schema), *own.fields])
+
+    @property
+    def _own(self) -> list[pa.Field]:
+        return [*_OWN, self.keying.field] if self.keying else _OWN
+
+    def frame(
+        self, spark: SparkSession, row: T.StructType, read: Callable[[Split], Iterator[pa.Table]]
+    ) -> DataFrame:
+        """What `read` makes of the splits."""
+        rows = [(one.split.number, pickle.dumps(one)) for one in self.splits]
+        tasks = task_count(len(rows), spark.sparkContext.defaultParallelism)
+        given = spark.sparkContext.parallelize(rows, max(1, tasks))
+        placed = spark.createDataFrame(given, "number int, split binary")
+
+        def batches(cells: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in cells:
+                for cell in batch.column("split").to_pylist():
+                    # Our own bytes, made a few lines above by this very job.
+                    for table in read(pickle.loads(cell).here()):
+                        yield from table.to_batches()
+
+        return placed.mapInArrow(batches, row)
+
+    def rows(self, split: Split) -> Iterator[pa.Table]:
+        """Events, and what `_others` has."""
+        for batch in read_split(split, self.schema):
+            if len(batch.ids):
+                names = self.schema.names
+                events = dict(zip(names, batch.table.combine_chunks().columns, strict=True))
+                events |= {ID: batch.ids, ROW: pa.array(event_ordinals(split.number, batch.rows))}
+                if self.keying is not None:
+                    events[self.keying.field.name] = self.keying.cells(batch.table)
+                yield _filled(self.fields, len(batch.ids), events)
+            yield from _others(self.fields, split, batch)
+
+    def looked_at(self, split: Split) -> Iterator[pa.Table]:
+        """Of an event only the hash of its id: enough to count, and to see whether ids repeat."""
+        for batch in read_split(split, self.schema):
+            size = len(batch.ids)
+            hashes = pa.array(identity_hashes(batch.ids).view(np.int64))
+            yield _filled(_LOOKED, size, {_HASH: hashes, _THERE: pa.repeat(True, size)})
+            yield from _others(_LOOKED, split, batch)
 
 
-def _rows_of(split: Split, schema: Schema) -> Iterator[pa.RecordBatch]:
-    """Events, rejects and, in a row of its own, how many are outside the window."""
-    for batch in read_split(split, schema):
-        if len(batch.ids):
-            events = dict(zip(schema.names, batch.table.combine_chunks().columns, strict=True))
-            ordinals = pa.array(event_ordinals(split.number, batch.rows))
-            yield from _filled(schema, len(batch.ids), {**events, ID: batch.ids, ROW: ordinals})
-        if batch.rejects:
-            size = len(batch.rejects)
-            told = {
-                name: pa.array([getattr(reject, name[1:]) for reject in batch.rejects], kind)
-                for name, kind in zip(_REJECT, _REJECT_TYPES, strict=True)
-            }
-            told[ROW] = pa.array(event_ordinals(split.number, np.zeros(size, np.int64)))
-            yield from _filled(schema, size, told)
-        if batch.outside:
-            yield from _filled(schema, 1, {_OUTSIDE: pa.array([batch.outside], pa.int64())})
+@dataclass(frozen=True)
+class _Looked:
+    events: int
+    rejected: int
+    outside: int
+    repeats: bool  # may an id occur twice? Hashes may collide; ids decide.
 
 
-def _filled(schema: Schema, size: int, columns: dict[str, pa.Array]) -> list[pa.RecordBatch]:
-    """Rows of the frame: these columns, and NULL in all others."""
-    own = [(ID, pa.string()), (ROW, pa.int64()), *zip(_REJECT, _REJECT_TYPES, strict=True)]
-    fields = pa.schema([*schema.arrow, *(pa.field(*one) for one in (*own, (_OUTSIDE, pa.int64())))])
+def _looked(look: DataFrame) -> _Looked:
+    """In one job: by hash, since hashes are moved and compared faster than texts."""
+    counted = (F.count(F.when(F.col(_THERE), 1)), F.count("_reason"), F.sum(_OUTSIDE))
+    names = ("events", "rejected", "outside")
+    by_hash = look.groupBy(_HASH).agg(*(c.alias(n) for c, n in zip(counted, names, strict=True)))
+    none = F.lit(0)
+    sums = [F.coalesce(F.sum(name), none) for name in names]
+    found = by_hash.agg(*sums, F.coalesce(F.max("events"), none)).collect()[0]
+    return _Looked(found[0], found[1], found[2], repeats=found[3] > 1)
+
+
+def _others(fields: pa.Schema, split: Split, batch: EventBatch) -> Iterator[pa.Table]:
+    """Rejects and, in a row of its own, how many events are outside the window."""
+    if batch.rejects:
+        size = len(batch.rejects)
+        told = {
+            name: pa.array([getattr(reject, name[1:]) for reject in batch.rejects], kind)
+            for name, kind in zip(_REJECT, _REJECT_TYPES, strict=True)
+        }
+        told[ROW] = pa.array(event_ordinals(split.number, np.zeros(size, np.int64)))
+        yield _filled(fields, size, told)
+    if batch.outside:
+        yield _filled(fields, 1, {_OUTSIDE: pa.array([batch.outside], pa.int64())})
+
+
+def _filled(fields: pa.Schema, size: int, columns: dict[str, pa.Array]) -> pa.Table:
+    """Rows of a frame: these columns, and NULL in all others."""
     filled = [columns.get(field.name, pa.nulls(size, field.type)) for field in fields]
-    return list(pa.table(filled, schema=fields).to_batches())
+    return pa.table(filled, schema=fields)
 
 
 def _rejects(everything: DataFrame) -> list[tuple[int, Reject]]:
@@ -154,11 +220,10 @@ def _firsts(events: DataFrame) -> DataFrame:
 
 
 def _each_id_once(
-    events: DataFrame, firsts: DataFrame, splits: Sequence[Split], schema: Schema
+    events: DataFrame, splits: Sequence[Split], schema: Schema
 ) -> tuple[DataFrame, list[tuple[int, Reject]]]:
     """Keep the first of each id; the others are rejects."""
-    if not firsts.count():
-        return events, []
+    firsts = _firsts(events)
     again = events.join(F.broadcast(firsts), ID).where(F.col(ROW) != F.col("_first"))
     rows: dict[int, list[int]] = defaultdict(list)
     for row in again.select(ROW).toLocalIterator():
@@ -194,7 +259,8 @@ def write_notifications(
     sharing: Sharing | None = None,
 ) -> list[Done]:
     """Each partition writes its part. `matched`: the frame says who, in a column `_ordinals`."""
-    columns = [F.col(quoted(name)) for name in (*notify.schema.names, ID, ROW)]
+    named = notify.include if matched else notify.schema.names
+    columns = [F.col(quoted(name)) for name in (*named, ID, ROW)]
     given = events.select(*columns, *([ORDINALS] if matched else []))
 
     def write(batches: Iterable[pa.RecordBatch], folder: Path, number: int) -> tuple[int, int]:

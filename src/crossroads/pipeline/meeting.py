@@ -27,6 +27,11 @@ class Meeting:
     cells: Cells
     replicas: Int32Array  # by cell, at least 1
 
+    @property
+    def shared(self) -> bool:
+        """Has any cell more than one?"""
+        return bool((self.replicas > 1).any())
+
 
 def replicas_for(
     load: npt.NDArray[np.float64], events: npt.NDArray[np.int64], tasks: int

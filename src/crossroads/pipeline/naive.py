@@ -48,10 +48,11 @@ def pairs_of(
     """The same for filters that are parametrised already."""
     found = [_joined(events, one, keep) for one in shared]
     found += _asked(events, alone, keep)
-    return reduce(DataFrame.unionAll, found) if found else _nothing(events, keep)
+    return reduce(DataFrame.unionAll, found) if found else nothing(events, keep)
 
 
-def _nothing(events: DataFrame, keep: Sequence[str]) -> DataFrame:
+def nothing(events: DataFrame, keep: Sequence[str]) -> DataFrame:
+    """The pairs of no filters."""
     kept = [field for field in events.schema.fields if field.name in keep]
     schema = T.StructType([*kept, T.StructField(ORDINAL, T.IntegerType())])
     return events.sparkSession.createDataFrame([], schema)

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
+from crossroads.pipeline.cellframe import Keying
+from crossroads.pipeline.columns import quoted
 from crossroads.pipeline.direct import Done, Task, run_direct
 from crossroads.pipeline.eventframe import (
+    ID,
     ORDINALS,
     ROW,
     Frames,
@@ -21,7 +24,10 @@ from crossroads.pipeline.indexed import place_index
 from crossroads.pipeline.keyed import Matching, match_keyed, placement_for
 from crossroads.pipeline.naive import naive_pairs
 from crossroads.pipeline.planner import meeting_of
-from crossroads.pipeline.sql import sql_pairs
+from crossroads.pipeline.sql import Placed, placed_pairs
+
+HASH_JOIN_BYTES = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
+PARTITION_BYTES = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 if TYPE_CHECKING:
     from crossroads.pipeline.job import Run
@@ -42,7 +48,7 @@ def indexed(run: Run) -> list[Done]:
 
 def naive(run: Run) -> list[Done]:
     """The definition as a nested loop of Spark's own; the index file only names the receivers."""
-    with _events(run) as read:
+    with _events(run, often=True) as read:
         pairs = naive_pairs(read.events, run.subscribed.table)
         return [read.counts, *_written(run, _with_lists(read.events, pairs), matched=True)]
 
@@ -51,17 +57,32 @@ def sql(run: Run) -> list[Done]:
     """Both sides by cell, joined by Spark."""
     assert run.chosen is not None
     meeting = meeting_of(run.chosen, run.spark)
-    with _events(run) as read:
-        found = sql_pairs(read.events, run.subscribed.table, meeting)
+    placed = Placed.of(run.subscribed.table, meeting)
+    with _events(run, placed.keying) as read, _hash_joins(run.spark):
+        lookup = run.notify.shape == "compact"  # names all events, not only those that matched
+        keep = (ROW,) if lookup else (ROW, ID, *run.notify.include)
+        found = placed_pairs(read.events, placed, run.subscribed.table, keep=keep)
         try:
-            events = _with_lists(read.events, found.pairs)
+            events = _with_lists(read.events, found.pairs) if lookup else _lists(found.pairs)
             return [read.counts, *_written(run, events, matched=True)]
         finally:
             found.kept.unpersist()
 
 
 @contextmanager
-def _events(run: Run) -> Iterator[Frames]:
+def _hash_joins(spark: SparkSession) -> Iterator[None]:
+    """Partitions that fit are joined by hashing, which spares sorting every copy of a subscription.
+    Spark decides that while it runs, when it knows how large they are."""
+    before = spark.conf.get(HASH_JOIN_BYTES)
+    spark.conf.set(HASH_JOIN_BYTES, str(spark.conf.get(PARTITION_BYTES)))
+    try:
+        yield
+    finally:
+        spark.conf.set(HASH_JOIN_BYTES, str(before))
+
+
+@contextmanager
+def _events(run: Run, keying: Keying | None = None, *, often: bool = False) -> Iterator[Frames]:
     read = read_events(
         run.spark,
         run.splits,
@@ -69,6 +90,8 @@ def _events(run: Run) -> Iterator[Frames]:
         run.output.staging,
         keep_duplicates=run.request.keep_duplicates,
         sharing=run.sharing,
+        keying=keying,
+        often=often,
     )
     try:
         yield read
@@ -82,6 +105,14 @@ def _with_lists(events: DataFrame, pairs: DataFrame) -> DataFrame:
     nobody = F.array().cast("array<int>")
     listed = events.join(lists, ROW, "left")
     return listed.withColumn(ORDINALS, F.coalesce(F.col(ORDINALS), nobody))
+
+
+def _lists(pairs: DataFrame) -> DataFrame:
+    """Each event that somebody is told of, once, with all of them."""
+    others = [name for name in pairs.columns if name not in (ROW, "_ordinal")]
+    same = [F.first(quoted(name)).alias(name) for name in others]  # of one event, all the same
+    told = F.collect_list("_ordinal").alias(ORDINALS)
+    return pairs.groupBy(ROW).agg(told, *same)
 
 
 def _written(run: Run, events: DataFrame, *, matched: bool) -> list[Done]:

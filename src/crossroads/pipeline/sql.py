@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +22,32 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from crossroads.mapping.cells import CellRanges
 from crossroads.model.filter import Filter
 from crossroads.model.shapes import FilterTable
-from crossroads.pipeline.cellframe import CELL, CELLS, SALT, cells_of_frame
+from crossroads.pipeline.cellframe import (
+    CELL,
+    CELLS,
+    REPLICAS,
+    SALT,
+    Keying,
+    by_cell,
+    cells_of_frame,
+    with_replicas,
+)
 from crossroads.pipeline.columns import EVENT_ROW, ORDINAL, Conditions, literal_column, quoted
 from crossroads.pipeline.meeting import Meeting
 from crossroads.pipeline.naive import (
     FILTERS_PER_PASS,
     literal_columns,
+    nothing,
     pairs_of,
     shape_condition,
 )
 from crossroads.pipeline.parameters import Parametrised, parametrise
 from crossroads.pipeline.regexhits import RegexHits
 
-_FIRST, _LAST, _RUNS = "_first", "_last", "_runs"
+_RUNS, _RUN = "_runs", "_run"
 
 Ordinals = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -52,16 +63,27 @@ def sql_pairs(
     events: DataFrame, table: FilterTable, meeting: Meeting, *, keep: Sequence[str] = (EVENT_ROW,)
 ) -> SqlPairs:
     """`events` has the attributes of the table's schema as flat columns, besides those to keep."""
-    placed = _Placed.of(events.sparkSession, table, meeting)
+    placed = Placed.of(table, meeting)
+    return placed_pairs(cells_of_frame(events, placed.keying), placed, table, keep=keep)
+
+
+def placed_pairs(
+    events: DataFrame, placed: Placed, table: FilterTable, *, keep: Sequence[str] = (EVENT_ROW,)
+) -> SqlPairs:
+    """The same for events that know their cells."""
     shared, alone = parametrise(table)
-    keyed = cells_of_frame(events, meeting, placed.used)
-    # Laid out by cell once: the joins of all shapes then move only their subscriptions.
-    keyed = keyed.repartition(CELL, SALT).persist(StorageLevel.MEMORY_AND_DISK)
+    keyed = by_cell(events, placed.keying)
     here, root = ~placed.ranges.root, placed.ranges.root
-    found = [_joined(keyed, placed, one, keep) for one in _chosen(shared, here)]
-    found += _asked(keyed, placed, _some(alone, here), keep)
-    found.append(pairs_of(events, _chosen(shared, root), _some(alone, root), keep=keep))
-    return SqlPairs(reduce(DataFrame.unionAll, found), keyed)
+    by_shape, by_one = _chosen(shared, here), _some(alone, here)
+    if len(by_shape) + len(by_one) > 1:
+        # Laid out by cell once: the joins of all shapes then move only their subscriptions.
+        where = (CELL, SALT) if placed.meeting.shared else (CELL,)
+        keyed = keyed.repartition(*where).persist(StorageLevel.MEMORY_AND_DISK)
+    found = [_joined(keyed, placed, one, keep) for one in by_shape]
+    found += _asked(keyed, placed, by_one, keep)
+    if root.any():
+        found.append(pairs_of(events, _chosen(shared, root), _some(alone, root), keep=keep))
+    return SqlPairs(reduce(DataFrame.unionAll, found or [nothing(events, keep)]), keyed)
 
 
 def _chosen(shared: Sequence[Parametrised], mask: Mask) -> list[Parametrised]:
@@ -82,55 +104,54 @@ def _some(alone: Mapping[int, Filter], mask: Mask) -> dict[int, Filter]:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class Placed:
     """The cells of every subscription, as rows to join with."""
 
-    spark: SparkSession
     ranges: CellRanges
     meeting: Meeting
 
     @classmethod
-    def of(cls, spark: SparkSession, table: FilterTable, meeting: Meeting) -> _Placed:
+    def of(cls, table: FilterTable, meeting: Meeting) -> Placed:
         keys = meeting.mapping.keys_of_subscriptions(table)
-        return cls(spark, meeting.cells.cells_of_ranges(keys), meeting)
+        return cls(meeting.cells.cells_of_ranges(keys), meeting)
 
-    @property
-    def used(self) -> Mask:
-        return self.ranges.load(self.meeting.cells.count) > 0
+    @cached_property
+    def keying(self) -> Keying:
+        return Keying(self.meeting, self.ranges.load(self.meeting.cells.count) > 0)
 
     @property
     def several(self) -> bool:
         """Can a pair meet in more than one cell?"""
-        return not self.meeting.mapping.one_key
+        return self.keying.several
 
-    def rows(self, ordinals: Ordinals, columns: Mapping[str, pa.Array]) -> DataFrame:
-        """One row per subscription, cell and replica, made of one per run of cells by Spark."""
-        at, first, last = self.ranges.runs_of(ordinals)
-        place = pa.array(at)
-        found: dict[str, pa.Array] = {
-            ORDINAL: pa.array(ordinals[at].astype(np.int32)),
-            _FIRST: pa.array(first),
-            _LAST: pa.array(last),
-            **{name: column.take(place) for name, column in columns.items()},
-        }
-        if self.several:
-            found[_RUNS] = _lists_of_runs(at, first, last)
-        frame = self.spark.createDataFrame(pa.table(found))
-        cells = F.explode(F.sequence(_FIRST, _LAST)).alias(CELL)
-        return self._replicated(frame.select("*", cells).drop(_FIRST, _LAST))
+    def rows(
+        self, spark: SparkSession, ordinals: Ordinals, columns: Mapping[str, pa.Array]
+    ) -> DataFrame:
+        """One row per subscription, cell and replica, made by Spark of one per subscription."""
+        table = pa.table(
+            {
+                ORDINAL: pa.array(ordinals.astype(np.int32)),
+                _RUNS: _lists_of_runs(*self.ranges.runs_of(ordinals), ordinals.size),
+                **columns,
+            }
+        )
+        frame = spark.createDataFrame(table)
+        by_run = frame.select("*", F.explode(_RUNS).alias(_RUN))
+        cells = F.explode(F.sequence(f"{_RUN}.first", f"{_RUN}.last")).alias(CELL)
+        spent = [_RUN] if self.several else [_RUN, _RUNS]
+        return self._replicated(by_run.select("*", cells).drop(*spent))
 
     def _replicated(self, frame: DataFrame) -> DataFrame:
-        hot = np.flatnonzero(self.meeting.replicas > 1)
-        if not hot.size:
-            return frame.withColumn(SALT, F.lit(0))
-        counts = pa.table({CELL: hot.astype(np.int32), "_replicas": self.meeting.replicas[hot]})
-        shared = F.broadcast(self.spark.createDataFrame(counts))
-        last = F.coalesce(F.col("_replicas"), F.lit(1)) - 1
+        if not self.meeting.shared:
+            return frame
+        last = F.coalesce(F.col(REPLICAS), F.lit(1)) - 1
         replicas = F.explode(F.sequence(F.lit(0), last)).alias(SALT)
-        return frame.join(shared, CELL, "left").select("*", replicas).drop("_replicas")
+        return with_replicas(frame, self.meeting).select("*", replicas).drop(REPLICAS)
 
     def meet(self, left: DataFrame, right: DataFrame, condition: Column | None) -> DataFrame:
-        on = (left[CELL] == right[CELL]) & (left[SALT] == right[SALT])
+        on = left[CELL] == right[CELL]
+        if self.meeting.shared:
+            on &= left[SALT] == right[SALT]
         if condition is not None:
             on &= condition
         if self.several:
@@ -143,29 +164,28 @@ def _within(cell: Column) -> Column:
     return F.exists(_RUNS, lambda run: (run["first"] <= cell) & (cell <= run["last"]))
 
 
-def _lists_of_runs(at: Ordinals, first: pa.Array, last: pa.Array) -> pa.Array:
-    """Beside each run all runs of its subscription."""
-    counts = np.bincount(at) if at.size else np.zeros(0, np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+def _lists_of_runs(at: Ordinals, first: Cells, last: Cells, size: int) -> pa.Array:
+    """By subscription all its runs of cells, given run by run."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=size))]).astype(np.int32)
     runs = pa.StructArray.from_arrays([pa.array(first), pa.array(last)], ["first", "last"])
-    return pa.ListArray.from_arrays(pa.array(offsets), runs).take(pa.array(at))
+    return pa.ListArray.from_arrays(pa.array(offsets), runs)
 
 
 def _kept(keep: Sequence[str]) -> list[Column]:
     return [F.col(quoted(name)) for name in keep]
 
 
-def _joined(keyed: DataFrame, placed: _Placed, one: Parametrised, keep: Sequence[str]) -> DataFrame:
+def _joined(keyed: DataFrame, placed: Placed, one: Parametrised, keep: Sequence[str]) -> DataFrame:
     """Filters of one shape."""
     hits, one = RegexHits.of_parameters(one)
-    right = placed.rows(one.ordinals, literal_columns(one))
+    right = placed.rows(keyed.sparkSession, one.ordinals, literal_columns(one))
     left = hits.added_to(keyed)
     condition = shape_condition(one, hits)
     return placed.meet(left, right, condition).select(*_kept(keep), ORDINAL)
 
 
 def _asked(
-    keyed: DataFrame, placed: _Placed, filters: Mapping[int, Filter], keep: Sequence[str]
+    keyed: DataFrame, placed: Placed, filters: Mapping[int, Filter], keep: Sequence[str]
 ) -> Iterator[DataFrame]:
     """Filters that share no shape: a pair that meets is asked the one question it is about."""
     every = sorted(filters.items())
@@ -173,7 +193,8 @@ def _asked(
         some = every[start : start + FILTERS_PER_PASS]
         hits = RegexHits.of(filter_ for _, filter_ in some)
         conditions = Conditions(literal_column, hits.constant)
-        right = placed.rows(np.array([ordinal for ordinal, _ in some], np.int64), {})
+        ordinals = np.array([ordinal for ordinal, _ in some], np.int64)
+        right = placed.rows(keyed.sparkSession, ordinals, {})
         met = placed.meet(hits.added_to(keyed), right, None)
         answer = F.coalesce(
             *(F.when(F.col(ORDINAL) == o, conditions.condition(f)) for o, f in some), F.lit(False)
