@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crossroads.keyspace import KeyRange as KeyRange
 from crossroads.mapping.spec import MappingSpec
 from crossroads.model.filter import Filter
 from crossroads.model.schema import Schema
@@ -33,17 +34,6 @@ Keys = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
 KEY_BITS_MAX = 62  # keys and the ends of ranges stay within signed 64-bit integers
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class KeyRange:
-    """Keys low … high - 1."""
-
-    low: int
-    high: int
-
-    def __contains__(self, key: int) -> bool:
-        return self.low <= key < self.high
 
 
 @dataclass(frozen=True, slots=True)
