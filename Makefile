@@ -4,6 +4,7 @@
 
 PYTHON ?=
 PYTEST_ARGS ?=
+SEEDS ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,13 +35,15 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz check prove bench bench-quick bench-plans clean help
+.PHONY: setup demo test test-fuzz test-sim test-planted check prove bench bench-quick bench-plans clean help
 
 help:
 	@echo "make setup        install into .venv"
 	@echo "make demo         generate a stock workload and match it on Spark"
 	@echo "make test         all tests            (PYTEST_ARGS='-k name -x' to choose)"
 	@echo "make test-fuzz    property tests with many more examples"
+	@echo "make test-sim     networks under churn, one case per seed    (SEEDS=100000)"
+	@echo "make test-planted plant each known bug and write which case finds it (minutes)"
 	@echo "make check        style, types, import contracts"
 	@echo "make prove        long proofs on real quotes     (CROSSROADS_QUOTES=FILE names them)"
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
@@ -97,6 +100,12 @@ test: $(STAMP)
 
 test-fuzz: $(STAMP)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-sim: $(STAMP)
+	@$(BIN)/python -m crossroads.testing.campaign --seeds $(SEEDS)
+
+test-planted: $(STAMP)
+	@$(BIN)/python -m crossroads.testing.plantedtable docs/planted-bugs.md
 
 check: $(STAMP)
 	@$(BIN)/ruff check .

@@ -18,6 +18,8 @@ TASKS: dict[str, int] = {
     "tasks.w2": 1,
     "tasks.mixed_filters": 1,
     "keys.mapping_rates": 1,
+    "sim.forwarding": 1,
+    "sim.memory": 1,
     "rivals.polars_w1": 1,
     "rivals.duckdb_w1": 1,
     "rivals.polars_w1_files": 2,
@@ -225,6 +227,29 @@ def _sql(found: Mapping[str, Any]) -> Iterator[Row]:
     )
 
 
+# -- the simulator -------------------------------------------------------------------------------
+
+
+def _forwarding(found: Mapping[str, Any]) -> Iterator[Row]:
+    rate = found["messages_per_second"]
+    yield Row(
+        figure=f"simulator, Chord ring of {found['members']:,}, every message traced",
+        ours=f"{big(rate)} messages/s",
+        target="≥ 100k/s",
+        met=rate >= 100_000,
+    )
+
+
+def _memory(found: Mapping[str, Any]) -> Iterator[Row]:
+    peak = found["peak_bytes"] / 2**30
+    yield Row(
+        figure=f"simulator, Chord ring of {found['members']:,}: memory of the process",
+        ours=f"{peak:.2f} GiB",
+        target="≤ 2 GiB",
+        met=peak <= 2,
+    )
+
+
 FIGURES: tuple[tuple[tuple[str, ...], Callable[..., Iterator[Row]]], ...] = (
     (("tasks.parse",), _parse),
     (("tasks.w1",), _w1),
@@ -240,6 +265,8 @@ FIGURES: tuple[tuple[tuple[str, ...], Callable[..., Iterator[Row]]], ...] = (
     (("keys.mapping_rates",), _mapping_rates),
     (("keys.w1_keyed",), _keyed),
     (("keys.w1_sql",), _sql),
+    (("sim.forwarding",), _forwarding),
+    (("sim.memory",), _memory),
 )
 
 

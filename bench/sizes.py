@@ -20,6 +20,9 @@ class Sizes:
     demo_events: int
     mixed_subscriptions: int
     mixed_events: int
+    sim_members: int
+    sim_ms: int  # of virtual time
+    sim_many_members: int
 
 
 FULL = Sizes(
@@ -33,6 +36,9 @@ FULL = Sizes(
     demo_events=115_000,
     mixed_subscriptions=100_000,
     mixed_events=100_000,
+    sim_members=1_024,
+    sim_ms=5_000,
+    sim_many_members=10_000,
 )
 
 QUICK = Sizes(
@@ -46,4 +52,7 @@ QUICK = Sizes(
     demo_events=20_000,
     mixed_subscriptions=20_000,
     mixed_events=20_000,
+    sim_members=256,
+    sim_ms=2_000,
+    sim_many_members=1_000,
 )

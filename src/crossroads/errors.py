@@ -8,12 +8,14 @@
     │   ├── EventError             an event that does not fit its schema
     │   ├── SubscriptionError      a subscription row that cannot be used
     │   ├── SourceError            a file or folder that cannot be read as promised
+    │   ├── ScenarioError          a scenario file; knows the line and what was expected
     │   └── IndexFileError         an index file we will not open
     │       ├── DamagedIndex           truncated, changed, or half-written
     │       ├── ForeignIndex           not an index, or of another format version
     │       └── OtherSchema            made for another schema
     ├── RejectedInput          `--strict` was asked for and something was rejected        exit 3
     ├── OutputError            the output folder: in use, not ours, not writable          exit 1
+    ├── NotQuiet               a simulation that did not come to rest within its bound    exit 1
     └── EnvironmentProblem     the machine: what to install or to free                    exit 1
         ├── JavaMissing
         ├── TooLittleMemory
@@ -115,6 +117,20 @@ class SourceError(InputError):
     """A file or folder cannot be read as what it was said to be."""
 
 
+class ScenarioError(InputError):
+    """A scenario file is wrong, or the run was not as it says: file, line, what was expected."""
+
+    def __init__(self, message: str, *, file: str, line: int, expected: str | None = None) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.expected = expected
+
+    def __str__(self) -> str:
+        expected = f"; expected {self.expected}" if self.expected else ""
+        return f"{self.file}:{self.line}: {self.message}{expected}"
+
+
 class IndexFileError(InputError):
     """An index file we will not open: build it again."""
 
@@ -139,6 +155,14 @@ class RejectedInput(CrossroadsError):
 
 class OutputError(CrossroadsError):
     """The output folder is in use, is not ours to replace, or cannot be written."""
+
+
+class NotQuiet(CrossroadsError):
+    """A simulation was still busy at its bound; the message says when, and with what.
+
+    Allow it more time, or look for what never ends: a retry without a limit, a message that two
+    nodes send back and forth.
+    """
 
 
 class EnvironmentProblem(CrossroadsError):

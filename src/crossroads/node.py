@@ -17,7 +17,7 @@ Rules that every node may rely on, and every runtime keeps:
 3. A message may be lost, delayed, repeated or overtaken by another, and never invented or changed.
 4. `Persisted(token)` comes once, after everything in that `Persist` will survive a crash, and in
    the order of the `Persist` effects. A node that crashes before may find the records or may not,
-   but never half of one `Persist`.
+   but never half of one `Persist`, and never a later one without those before it.
 5. A timer fires once per `SetTimer`, not before its time; setting it again replaces it; timers do
    not survive a crash.
 6. Effects of one input are carried out in order; a crash may cut them off anywhere.

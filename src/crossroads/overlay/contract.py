@@ -30,6 +30,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from crossroads.faults import FaultContract
 from crossroads.node import Address, Effect, Message, Time, Timer
 
 Key = TypeVar("Key")
@@ -91,9 +92,10 @@ class Overlay(ABC, Generic[Key, Region]):
 
     messages: ClassVar[tuple[type[Message], ...]]  # its own kinds; no other layer may use them
     timers: ClassVar[str]  # the first part of the names of its timers
-    faults: ClassVar[str]  # its fault contract, in a few sentences: what it rides out
+    faults: ClassVar[str]  # what it rides out, in a few sentences
 
     address: Address
+    fault_contract: FaultContract  # the same as data: it depends on the settings
 
     @abstractmethod
     def start(self, now: Time, records: Mapping[str, bytes]) -> list[Output]:

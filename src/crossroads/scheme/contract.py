@@ -10,7 +10,9 @@ that match by definition:
 - **must** be notified: σ was acknowledged (`Subscribed`) before e was published, its lease was
   valid and it was not withdrawn until e was acknowledged (`Published`), and e was acknowledged;
 - **may** be notified: the two overlapped in time (σ asked for, not ended when e was published);
-- must ⊆ notified ⊆ must ∪ may, and no pair is notified twice.
+- must ⊆ notified ⊆ must ∪ may, and no pair is notified twice in one life of the subscriber's node.
+  A node that crashes just after it told the application cannot know whether it did: then, and only
+  then, it may tell it again in its next life.
 
 `crossroads.testing.check_scheme` checks it on any scheme, under churn.
 """
@@ -18,8 +20,9 @@ that match by definition:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Protocol
 
+from crossroads.faults import FaultContract
 from crossroads.node import Command, Delivery, Node, Time
 
 SubscriptionId = str  # unique over all subscribers
@@ -95,8 +98,19 @@ class Refused(Delivery, frozen=True, gc=False):
 class SchemeNode(Node, Protocol):
     """A whole node of a scheme. Which layers it is made of is its own business."""
 
-    name: ClassVar[str]
-    faults: ClassVar[str]  # its fault contract, in a few sentences
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def faults(self) -> str:
+        """What it rides out, in a few sentences."""
+
+    @property
+    def fault_contract(self) -> FaultContract:
+        """The same as data: it depends on the settings."""
 
     def stored(self) -> int:
         """Subscriptions held here for others to meet."""
+
+    def evaluated(self) -> int:
+        """Pairs of event and subscription that this node compared since it started."""
