@@ -31,6 +31,7 @@ COMMANDS: tuple[str, ...] = (
     "demo",
     "schema",
     "generate",
+    "lab",
     "doctor",
 )
 

@@ -171,6 +171,7 @@ STAGE_TEXTS = {
     "finish": "finishing",
     "compare": "comparing the tables",
     "difference": "finding what differs",
+    "measure": "measuring",
 }
 
 

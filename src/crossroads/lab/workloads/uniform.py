@@ -4,8 +4,9 @@ A range spans a number of values drawn uniformly up to 3% of the domain around a
 a *selective* attribute up to 0.1% around a Zipf centre. Our default draws widths from 1% to 3%
 (the benchmark W1); `width_min=0` gives the document's own 1..3%.
 
-Unstated in the document and chosen here: the Zipf exponent is 1; the most popular centre is the low
-end of the domain; ranges are clipped at the edges of the domain, which keeps the centres as drawn.
+Unstated in the document and chosen here: the Zipf exponent is 1 unless told otherwise; the most
+popular centre is the low end of the domain; ranges are clipped at the edges of the domain, which
+keeps the centres as drawn.
 """
 
 from __future__ import annotations
@@ -52,10 +53,12 @@ def uniform(
     width_min: float = 0.01,
     width_max: float = 0.03,
     selective: int = 0,
+    zipf_exponent: float = ZIPF_EXPONENT,
 ) -> Workload:
     """Values are 0..domain; widths are shares of the domain; the first `selective` attributes are
-    selective."""
+    selective, with centres whose popularity falls by the `zipf_exponent`."""
     _check(attributes, domain, width_min, width_max, selective)
+    check_at_least("zipf_exponent", zipf_exponent, 0)
     names = [f"a{number + 1}" for number in range(attributes)]
     ranges = [
         f"{name} BETWEEN :p{2 * number + 1} AND :p{2 * number + 2}"
@@ -76,7 +79,7 @@ def uniform(
         bounds: list[pa.Array] = []
         for number in range(attributes):
             if number < selective:
-                centre = zipf_ranks(rng, domain + 1, size, ZIPF_EXPONENT)
+                centre = zipf_ranks(rng, domain + 1, size, zipf_exponent)
                 width = _widths(rng, size, 0, SELECTIVE_WIDTH_MAX * domain)
             else:
                 centre = rng.integers(0, domain, size=size, endpoint=True)
