@@ -4,6 +4,7 @@
 
 PYTHON ?=
 PYTEST_ARGS ?=
+TEST_JOBS ?= 2
 SEEDS ?= 2000
 
 VENV := .venv
@@ -40,7 +41,7 @@ export FIND_SYSTEM_JAVA
 help:
 	@echo "make setup        install into .venv"
 	@echo "make demo         generate a stock workload and match it on Spark"
-	@echo "make test         all tests            (PYTEST_ARGS='-k name -x' to choose)"
+	@echo "make test         all tests            (PYTEST_ARGS='-k name -x' to choose, TEST_JOBS=1)"
 	@echo "make test-fuzz    property tests with many more examples"
 	@echo "make test-sim     networks under churn, one case per seed    (SEEDS=100000)"
 	@echo "make test-planted plant each known bug and write which case finds it (minutes)"
@@ -96,7 +97,7 @@ demo: $(STAMP)
 	@$(BIN)/crossroads demo
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
 
 test-fuzz: $(STAMP)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -32,7 +32,8 @@ def test_a_run_says_what_holds_and_the_page_shows_it(spark, tmp_path, capsys):
     code, out, err = run(capsys, "lab", "run", "C5", "c11", "--output", folder)
     assert (code, err) == (0, "")
     assert "C5 average hops between two random nodes at n = 500" in out
-    assert "  published  about 2.5" in out
+    assert "  published  about 2.5\n  measured   2.5" in out
+    assert "  verdict    holds\n  rule       holds within 10%" in out
     assert "claims hold; what does not is a finding." in out
     code, out, _ = run(capsys, "lab", "report", "--output", folder)
     assert (code, out) == (0, f"written to {folder / 'report.html'}\n")

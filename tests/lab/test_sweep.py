@@ -117,6 +117,8 @@ def test_a_folder_of_others_is_left_alone(tmp_path):
 def test_points_say_their_interval():
     assert str(Point("s", "m", 0, 2.512, 0.1, 5, 0.0123)) == "2.51 ± 0.01"
     assert str(Point("s", "m", 0, 25_000.4, 10, 5, 12.3)) == "25,000 ± 12"
+    assert str(Point("s", "m", 0, 2.512, 0.001, 5, 0.0012)) == "2.51 ± <0.01"
+    assert str(Point("s", "m", 0, 1, 0, 5, 0)) == "1.00 ± 0.00"
     assert str(Point("s", "m", 0, 481.26, 0, 1, 0)) == "481.3"
     points = [Point("s", "m", x, x, 0, 1, 0) for x in (3.0, 1.0, 2.0)]
     assert [one.x for one in Findings(points).curve("s", "m")] == [1, 2, 3]

@@ -125,7 +125,8 @@ def _print(results: Sequence[Result], output: Path) -> None:
     verdicts = [one for result in results for one in result.verdicts]
     for one in verdicts:
         typer.echo(f"{one.claim}\n  published  {one.published}\n  measured   {one.measured}")
-        typer.echo(f"  {'holds' if one.holds else 'does not hold'}: {one.note}\n")
+        typer.echo(f"  verdict    {'holds' if one.holds else 'does not hold'}")
+        typer.echo(f"  rule       {one.note}\n")
     held = sum(one.holds for one in verdicts)
     typer.echo(f"{held} of {len(verdicts)} claims hold; what does not is a finding.")
     if any(result.ran.seeds == 1 for result in results):

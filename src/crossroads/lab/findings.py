@@ -28,8 +28,11 @@ class Point(NamedTuple):
 
     def __str__(self) -> str:
         digits = 0 if abs(self.mean) >= 1000 else 1 if abs(self.mean) >= 100 else 2
-        text = f"{self.mean:,.{digits}f}"
-        return f"{text} ± {self.margin:,.{digits}f}" if self.runs > 1 else text
+        text, least = f"{self.mean:,.{digits}f}", 10.0**-digits
+        if self.runs == 1:
+            return text
+        small = 0 < self.margin < least / 2  # would be written as 0
+        return f"{text} ± {'<' if small else ''}{max(self.margin, least * small):,.{digits}f}"
 
 
 class Findings:

@@ -23,7 +23,7 @@ from crossroads.pipeline.charts import (
 )
 
 HEIGHT = 250  # of the plot without its legend
-LEFT, TOP, BOTTOM, RIGHT = 52, 20, 34, 12  # room for the numbers and names of the axes
+LEFT, TOP, BOTTOM, RIGHT = 52, 20, 34, 22  # room for the numbers and names of the axes
 LEGEND_ROW = 18
 
 
@@ -46,9 +46,8 @@ class Curves:
 @dataclass(frozen=True)
 class Bars:
     title: str
-    unit: str  # what the bars count; on a scale of powers of ten if `log`
     rows: Sequence[tuple[str, Point]]
-    log: bool = False
+    log: bool = False  # on a scale of powers of ten
 
 
 Plot = Curves | Bars
@@ -57,7 +56,7 @@ Plot = Curves | Bars
 def draw(plot: Plot) -> str:
     if isinstance(plot, Bars):
         rows = [Bar(label, point.mean, str(point)) for label, point in plot.rows]
-        return bars(rows, title=plot.title, powers_of=plot.unit if plot.log else None)
+        return bars(rows, title=plot.title, powers_of="" if plot.log else None)
     across = Scale.of([p.x for one in plot.lines for p in one.points], log=plot.log_across)
     up = Scale.of([p.mean + p.margin for one in plot.lines for p in one.points], log=plot.log_up)
     if plot.log_up:  # the least mean decides where it begins, not the least upper end

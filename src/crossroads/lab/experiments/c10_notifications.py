@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from math import exp
 
 from crossroads.lab.chordbulk.caching import CACHE_SLOTS
 from crossroads.lab.chordbulk.collecting import Sent, buffered, collected
@@ -135,16 +134,17 @@ def judge(found: Findings) -> list[Verdict]:
 
 
 def _early(name: str, events: str, cuts: Sequence[float]) -> Verdict:
-    best = [1 - (1 - exp(-period)) / period for period in PERIODS]
+    # A period begins with a match, and as many events as it is long follow, on average.
+    best = [period / (1 + period) for period in PERIODS]
     return Verdict(
         f"C10 most of the benefit of {name} comes at small periods ({events})",
         "most of it",
         f"{100 * cuts[0] / cuts[-1]:.0f}% of it at {PERIODS[0]}×, "
         f"{100 * cuts[1] / cuts[-1]:.0f}% at {PERIODS[1]}×",
         cuts[0] >= MOST * cuts[-1],
-        f"holds if the smallest period has {100 * MOST:.0f}% of the benefit of the longest. With a "
-        f"Poisson process it hardly can: even if all events of a period went out together, "
-        f"{_percentages(best)} could be saved",
+        f"holds if the smallest period has {100 * MOST:.0f}% of the benefit of the longest. If all "
+        f"events of a period went out together, {_percentages(best)} could be saved at most: a "
+        "period as short as the time between two events cannot have much more than half",
     )
 
 

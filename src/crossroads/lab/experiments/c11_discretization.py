@@ -33,7 +33,7 @@ PERCENT = (10, 20)  # of the average range
 # restrictive ones, whose average of 0.6% the document itself calls important for this mapping.
 AVERAGE_RANGE = {
     "of all ranges": WIDTH_MAX * DOMAIN / 2,
-    "of the most restrictive": 0.006 * DOMAIN,
+    "of the narrowest": 0.006 * DOMAIN,
 }
 
 HOPS, CAST, KEYS = "hops per subscription, unicast", "hops, m-cast", "keys per subscription"
@@ -120,7 +120,6 @@ def plots(found: Findings) -> list[Plot]:
     return [
         Bars(
             f"{title} by size of the interval",
-            "",
             [
                 (f"{percent}% {reading}" if percent else "none", found.at(reading, metric, percent))
                 for reading in AVERAGE_RANGE
