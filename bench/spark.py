@@ -79,7 +79,7 @@ class JobBench:
         self._job(self.warm, plan, shape)
         files = write_workload(workload, self.folder / "input", overwrite=True)
         summaries = [self._job(files, plan, shape)]
-        if job_seconds(summaries[0]) < SHORT_SECONDS:
+        if typed_seconds(summaries[0]) < SHORT_SECONDS:
             for _ in range(WARM_RUNS):
                 self._job(files, plan, shape)
             summaries = [self._job(files, plan, shape) for _ in range(SHORT_RUNS)]
