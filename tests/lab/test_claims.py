@@ -19,6 +19,7 @@ from crossroads.lab.experiments import (
     experiment_of,
 )
 from crossroads.lab.plots import Bars, draw
+from crossroads.lab.setting import PRINTED_SPLIT
 
 SPLIT, PRODUCT, SELECTIVE = c06_mappings.MAPPINGS
 
@@ -147,7 +148,7 @@ def test_C9_where_selective_attribute_beats_key_space_split(found):
         for zipf in c09_memory.ZIPF
         for rival in c09_memory.RIVALS
     }
-    assert crossings[1.0, PRODUCT] is None and crossings[1.0, c09_memory.PRINTED_SPLIT] is None
+    assert crossings[1.0, PRODUCT] is None and crossings[1.0, PRINTED_SPLIT] is None
     mild = crossings[0.0, PRODUCT]
     assert mild is not None and mild >= 500
 

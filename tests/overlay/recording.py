@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from crossroads.keyspace import Arcs
 from crossroads.node import (
     Address,
     Command,
-    Deliver,
     Dice,
     Effect,
-    Fired,
     Input,
     Message,
-    Receive,
-    Started,
     Time,
 )
 from crossroads.overlay.chord import Chord, ChordConfig, Peer, converged
 from crossroads.overlay.chord.unicast import keys_of
 from crossroads.overlay.contract import (
-    Arrived,
     Forward,
-    Joined,
-    Left,
     Output,
     OwnedChanged,
     pass_on,
 )
 from crossroads.runtime.sim import Link, Simulation
-from crossroads.runtime.sim.overlaynode import Arrival, Multicast, Route
-from crossroads.scheme.contract import Gone, Join, Leave, Member
+from crossroads.runtime.sim.overlaynode import Arrival, OverlayNode, effects_of
 
 
 class Letter(Message, frozen=True, gc=False):
@@ -49,50 +41,24 @@ class Spread(Command, frozen=True, gc=False):
     payload: Message
 
 
-class RecordingNode:
+class RecordingNode(OverlayNode):
     def __init__(self, chord: Chord) -> None:
+        super().__init__(chord)
         self.chord = chord
-        self.address = chord.address
         self.told: list[OwnedChanged] = []
 
-    def handle(self, now: Time, item: Input) -> list[Effect]:
-        effects: list[Effect] = []
-        for output in self._outputs(now, item):
-            match output:
-                case OwnedChanged():
-                    self.told.append(output)
-                case Arrived(payload, origin, hops, region):
-                    effects.append(Deliver(Arrival(payload, origin, hops, region)))
-                case Joined():
-                    effects.append(Deliver(Member()))
-                case Left(reason):
-                    effects.append(Deliver(Gone(reason)))
-                case _:
-                    effects.append(output)
-        return effects
+    def handle(self, now: Time, item: Input) -> Sequence[Effect]:
+        outputs = self.outputs(now, item)
+        self.told += [output for output in outputs if isinstance(output, OwnedChanged)]
+        return effects_of(outputs)
 
-    def _outputs(self, now: Time, item: Input) -> list[Output]:
-        chord = self.chord
+    def outputs(self, now: Time, item: Input) -> list[Output]:
         match item:
-            case Receive(sender, message):
-                return chord.receive(now, sender, message)
-            case Fired(timer):
-                return chord.fired(now, timer)
-            case Started(records):
-                return chord.start(now, records)
-            case Join(contact):
-                return chord.join(now, contact)
-            case Leave():
-                return chord.leave(now)
-            case Route(key, payload):
-                return chord.route(now, key, payload)
-            case Multicast(region, payload):
-                return chord.multicast(now, region, payload)
             case Walk(region, payload):
-                return chord.walk(now, region, payload)
+                return self.chord.walk(now, region, payload)
             case Spread(region, payload):
-                return chord.spread(now, keys_of(region), payload)
-        raise AssertionError(item)
+                return self.chord.spread(now, keys_of(region), payload)
+        return super().outputs(now, item)
 
 
 class Network:

@@ -17,8 +17,9 @@ from crossroads.cli.console import (
     print_json,
     print_table,
     read_schema,
+    write_page,
 )
-from crossroads.errors import OutputError, UsageError
+from crossroads.errors import UsageError
 
 if TYPE_CHECKING:
     from crossroads.pipeline.advice import Advice
@@ -95,7 +96,9 @@ def advise(
         )
     origin = _origin(schema, subscriptions, events)
     if page is not None:
-        _write_page(found, origin, page)
+        from crossroads.pipeline.advicepage import advice_page
+
+        write_page(page, advice_page(found, origin), "--output")
     if as_json:
         print_json(_report(found, origin, page))
     else:
@@ -111,23 +114,6 @@ def _origin(schema: Path, subscriptions: Path, events: Path) -> Origin:
     today = datetime.now(UTC).date().isoformat()
     paths = str(schema), str(subscriptions), str(events)
     return Origin(crossroads.__version__, today, *paths)
-
-
-def _write_page(found: Advice, origin: Origin, page: Path) -> None:
-    """Whole or not at all."""
-    from crossroads.pipeline.advicepage import advice_page
-
-    text = advice_page(found, origin)
-    half = page.with_name(f".{page.name}.half")
-    try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(page)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot write {page}: {error.strerror or error}",
-            hint="give another place with --output",
-        ) from error
 
 
 def _report(found: Advice, origin: Origin, page: Path | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crossroads.errors import SchemaError
+from crossroads.errors import OutputError, SchemaError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -32,6 +32,20 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 def examples(*lines: str) -> str:
     """The end of a help text; typer keeps a line of its own only between blank ones."""
     return "\n\n".join(("Examples:", *lines))
+
+
+def write_page(page: Path, text: str, option: str) -> None:
+    """Whole or not at all; `option` is the one that names another place."""
+    half = page.with_name(f".{page.name}.half")
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(page)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise OutputError(
+            f"cannot write {page}: {error.strerror or error}",
+            hint=f"give another place with {option}",
+        ) from error
 
 
 def read_schema(path: Path) -> Schema:

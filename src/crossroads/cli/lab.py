@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crossroads.cli.console import JsonOption, examples, print_table
+from crossroads.cli.console import JsonOption, examples, print_table, write_page
 from crossroads.cli.options import MasterOption
-from crossroads.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,16 +98,7 @@ def report(
     from crossroads.lab.run import read_results
 
     page = to or output / PAGE
-    text = report_page(read_results(output))
-    half = page.with_name(f".{page.name}.half")
-    try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(page)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot write {page}: {error.strerror or error}", hint="give another place with --to"
-        ) from error
+    write_page(page, report_page(read_results(output)), "--to")
     typer.echo(f"written to {page}")
 
 

@@ -7,9 +7,7 @@ experiments have one schema, so one sweep runs several experiments side by side.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +19,7 @@ from crossroads.lab.experiment import Configuration, Experiment
 from crossroads.lab.experiments import experiment_of
 from crossroads.lab.findings import NORMAL, STUDENT_T, Findings, Point
 from crossroads.pipeline.job import Reporter
-from crossroads.pipeline.watching import LOOK_SECONDS, finished_tasks
+from crossroads.pipeline.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +50,7 @@ def sweep(spark: SparkSession, tasks: Sequence[Task], folder: Path, reporter: Re
     What it holds of other experiments stays; of these it is replaced.
     """
     rows = _queue(spark, tasks).mapInArrow(_measure, ROW_SCHEMA)
-    with _watched(spark, len(tasks), reporter):
+    with watched(spark.sparkContext, len(tasks), reporter):
         # One exchange at the end: a file per experiment instead of one per configuration.
         _write(rows.repartition("experiment"), folder / ROWS)
     measured = spark.read.parquet(str(folder / ROWS))
@@ -137,24 +135,3 @@ def read_findings(folder: Path, experiment: str) -> Findings:
     table = pq.read_table(folder / SUMMARY / f"experiment={experiment}", partitioning=None)
     wanted = table.select(["series", "metric", "x", "mean", "sd", "runs", "margin"])
     return Findings(Point(**row) for row in wanted.to_pylist())
-
-
-@contextmanager
-def _watched(spark: SparkSession, total: int, reporter: Reporter) -> Iterator[None]:
-    """Report finished tasks while the block runs."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        most = 0  # the exchange at the end is a stage of its own
-        while not stop.wait(LOOK_SECONDS):
-            most = max(most, min(finished_tasks(spark.sparkContext), total))
-            reporter.progress(most, total)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        watcher.join()
-        reporter.progress(total, total)

@@ -9,11 +9,10 @@ at the end or not at all (`output`), and its summary.json says what was done, in
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
 SPLITS_PER_CORE = 4  # evens out splits that take longer than others
 SPLIT_BYTES_MIN = 1 << 20  # a task costs about 10 ms: smaller pieces are mostly overhead
 FINGERPRINT_BYTES_MAX = 1 << 30  # beyond this, hashing all events would cost more than it tells
-WATCH_SECONDS = 0.25  # often enough for the eye, seldom enough for the scheduler
 # Without a single executor: long enough for a cluster to start new ones or to finish what is before
 # us, short enough that nobody waits all night for machines that are gone. Spark would.
 EXECUTORS_AWAITED_SECONDS = 120.0
@@ -534,28 +532,13 @@ def nothing_usable(summary: dict[str, Any]) -> InputError | None:
     return None
 
 
-@contextmanager
-def _watched(run: Run) -> Iterator[None]:
+def _watched(run: Run) -> AbstractContextManager[None]:
     """Report finished tasks while the block runs."""
-    from crossroads.pipeline.watching import finished_tasks
+    from crossroads.pipeline.watching import watched
 
-    stop = threading.Event()
-    context = run.spark.sparkContext
-    total = len(run.splits)
     folder = run.output.staging / NOTIFICATIONS
 
-    def watch() -> None:
-        most = 0  # a plan may have several stages; what is drawn never goes back
-        while not stop.wait(WATCH_SECONDS):
-            parts = sum(1 for _ in folder.glob("part-*"))  # a task may write several
-            most = max(most, min(max(finished_tasks(context), parts), total))
-            run.reporter.progress(most, total)
+    def parts() -> int:
+        return sum(1 for _ in folder.glob("part-*"))  # a task may write several
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        watcher.join()
-        run.reporter.progress(total, total)
+    return watched(run.spark.sparkContext, len(run.splits), run.reporter, parts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -15,7 +16,10 @@ from pyspark.sql import SparkSession
 from crossroads.errors import EnvironmentProblem
 from crossroads.pipeline.session import is_local
 
-LOOK_SECONDS = 0.25  # seldom enough for the scheduler
+if TYPE_CHECKING:
+    from crossroads.pipeline.job import Reporter
+
+LOOK_SECONDS = 0.25  # often enough for the eye, seldom enough for the scheduler
 
 
 def finished_tasks(context: SparkContext) -> int:
@@ -27,6 +31,32 @@ def finished_tasks(context: SparkContext) -> int:
     except (Py4JError, OSError, EOFError):
         return 0
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+@contextmanager
+def watched(
+    context: SparkContext,
+    total: int,
+    reporter: Reporter,
+    also: Callable[[], int] = lambda: 0,
+) -> Iterator[None]:
+    """Report finished tasks while the block runs; `also` counts what else shows that some are."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        most = 0  # there may be several stages; what is drawn never goes back
+        while not stop.wait(LOOK_SECONDS):
+            most = max(most, min(max(finished_tasks(context), also()), total))
+            reporter.progress(most, total)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+        reporter.progress(total, total)
 
 
 @contextmanager

@@ -8,6 +8,15 @@ from crossroads.lab.chordbulk.regions import exact
 from crossroads.lab.chordbulk.ring import BulkRing, random_ring
 from crossroads.lab.chordbulk.storage import holders, storage
 from crossroads.lab.experiment import Configuration, Experiment, Row, Scale, Verdict
+from crossroads.lab.experiments.stored import (
+    AGAINST,
+    MEAN,
+    PEAK,
+    RIVALS,
+    SERIES,
+    kinds,
+    series_of,
+)
 from crossroads.lab.findings import Findings
 from crossroads.lab.plots import Curves, Line, Plot
 from crossroads.lab.setting import (
@@ -25,12 +34,7 @@ from crossroads.lab.setting import (
 COUNTS = {Scale.SMALL: 5_000, Scale.FULL: SUBSCRIPTIONS}
 SHARES = (0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the run: how long a subscription lives
 ZIPF = (0.25, 0.5, 1.0)  # exponents of the selective attribute's centres: none is stated
-KINDS = ((0, 1.0), *((1, zipf) for zipf in ZIPF))  # selective attributes, exponent
-SERIES = (*MAPPINGS, PRINTED_SPLIT)
-RIVALS = ("key-space-split", PRINTED_SPLIT)
-
-PEAK, MEAN = "most per node", "average per node"
-AGAINST = "most per node, Selective-Attribute's as a multiple of its own"
+KINDS = kinds(ZIPF)
 
 
 class Expiry(Configuration, frozen=True, kw_only=True):
@@ -43,10 +47,6 @@ class Expiry(Configuration, frozen=True, kw_only=True):
 
 def configurations(scale: Scale, seeds: Sequence[int]) -> list[Configuration]:
     return [Expiry(seed=seed, count=COUNTS[scale]) for seed in seeds]
-
-
-def series_of(mapping: str, selective: int, zipf: float) -> str:
-    return f"{mapping}, 1 selective, Zipf {zipf:g}" if selective else f"{mapping}, 0 selective"
 
 
 def measure(given: Expiry) -> Iterator[Row]:

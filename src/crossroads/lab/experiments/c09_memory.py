@@ -9,12 +9,20 @@ from crossroads.lab.chordbulk.regions import exact
 from crossroads.lab.chordbulk.ring import BulkRing, random_ring
 from crossroads.lab.chordbulk.storage import holders, storage
 from crossroads.lab.experiment import Configuration, Experiment, Row, Scale, Verdict
+from crossroads.lab.experiments.stored import (
+    AGAINST,
+    MEAN,
+    PEAK,
+    RIVALS,
+    SERIES,
+    kinds,
+    series_of,
+)
 from crossroads.lab.findings import Findings, Point
 from crossroads.lab.plots import Curves, Line, Plot
 from crossroads.lab.setting import (
     BITS,
     MAPPINGS,
-    PRINTED_SPLIT,
     SUBSCRIPTIONS,
     dice,
     document_mapping,
@@ -27,16 +35,13 @@ SIZES = {
 }
 COUNTS = {Scale.SMALL: 4_000, Scale.FULL: SUBSCRIPTIONS}
 ZIPF = (0.0, 0.25, 0.5, 1.0)  # exponents of the selective attribute's centres: none is stated
-KINDS = ((0, 1.0), *((1, zipf) for zipf in ZIPF))  # selective attributes, exponent
-SERIES = (*MAPPINGS, PRINTED_SPLIT)
-RIVALS = ("key-space-split", PRINTED_SPLIT)
+KINDS = kinds(ZIPF)
 PUBLISHED_CROSSING = 2_500
 NEAR = 2.0  # "when n is less than 2500": found within a factor of two
 CONSTANT = 1.5  # "almost constant": over a network that grows fifty times
 GROWS = 2.0  # clearly: at least twice as much
 
-PEAK, MEAN, COPIES = "most per node", "average per node", "copies per subscription"
-AGAINST = "most per node, Selective-Attribute's as a multiple of its own"
+COPIES = "copies per subscription"
 
 
 class Memory(Configuration, frozen=True, kw_only=True):
@@ -54,10 +59,6 @@ def configurations(scale: Scale, seeds: Sequence[int]) -> list[Configuration]:
         for seed in seeds
         for nodes in SIZES[scale]
     ]
-
-
-def series_of(mapping: str, selective: int, zipf: float) -> str:
-    return f"{mapping}, 1 selective, Zipf {zipf:g}" if selective else f"{mapping}, 0 selective"
 
 
 def measure(given: Memory) -> Iterator[Row]:

@@ -59,12 +59,12 @@ class OverlayNode:
         self.address: Address = overlay.address
 
     def handle(self, now: Time, item: Input) -> Sequence[Effect]:
-        if type(item) is Receive:  # nearly everything
-            return _effects(self.overlay.receive(now, item.sender, item.message))
-        return _effects(self._outputs(now, item))
+        return effects_of(self.outputs(now, item))
 
-    def _outputs(self, now: Time, item: Input) -> list[Output]:
+    def outputs(self, now: Time, item: Input) -> list[Output]:
         overlay = self.overlay
+        if type(item) is Receive:  # nearly everything
+            return overlay.receive(now, item.sender, item.message)
         match item:
             case Fired(timer):
                 return overlay.fired(now, timer)
@@ -81,7 +81,7 @@ class OverlayNode:
         raise AssertionError(f"{self.address} was told {item!r}, which is none of its business")
 
 
-def _effects(outputs: list[Output]) -> Sequence[Effect]:
+def effects_of(outputs: list[Output]) -> Sequence[Effect]:
     effects: list[Effect] = []
     for output in outputs:
         if type(output) not in UPCALLS:
