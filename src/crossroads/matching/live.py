@@ -4,6 +4,8 @@
     change = live.apply(upserts=[("s1", "ann", "price > 10")], removes=["s7"])
     live.snapshot().match(event)               # ids, as of one whole version
 
+Rows may carry more columns than these three; they stay with their subscription.
+
 A subscription set is a few **levels**, each a compiled index that never changes, the oldest and
 largest first (the base), and per level the rows that are dead: removed, or replaced in a later
 level. A change adds one small level with its new filters and marks what it made obsolete. Every
@@ -54,19 +56,24 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Level:
+class Level:
     index: MatchIndex
-    rows: pa.Table  # id, subscriber, filter; row i is ordinal i of the index
+    rows: pa.Table  # id, subscriber, filter, …; row i is ordinal i of the index
     places: Mapping[str, int]  # id → row
     dead: Bools
 
     @classmethod
-    def of(cls, schema: Schema, rows: pa.Table) -> _Level:
+    def of(cls, schema: Schema, rows: pa.Table) -> Level:
         """All filters are known to be good."""
         table = read_filters(rows["filter"], schema)
         assert not table.errors, table.errors
+        return cls.compiled(MatchIndex.build(table), rows)
+
+    @classmethod
+    def compiled(cls, index: MatchIndex, rows: pa.Table, dead: Bools | None = None) -> Level:
+        """Of an index that is there already, from a file."""
         places = {name: at for at, name in enumerate(rows["id"].to_pylist())}
-        return cls(MatchIndex.build(table), rows, places, np.zeros(rows.num_rows, np.bool_))
+        return cls(index, rows, places, np.zeros(rows.num_rows, np.bool_) if dead is None else dead)
 
     @property
     def alive(self) -> int:
@@ -99,7 +106,7 @@ class Snapshot:
 
     version: int
     schema: Schema
-    levels: tuple[_Level, ...]
+    levels: tuple[Level, ...]
 
     @property
     def size(self) -> int:
@@ -130,11 +137,20 @@ class Snapshot:
             found = level.match(events)
             parts.append(Matches(found.offsets, found.ordinals + np.int32(first)))
             first += level.rows.num_rows
-        return _joined(parts, events.num_rows)
+        return joined(parts, events.num_rows)
 
     def subscriptions(self) -> pa.Table:
-        """The living: id, subscriber, filter."""
+        """The living: id, subscriber, filter and what else their rows have."""
+        if not self.levels:
+            return _COLUMNS.empty_table()
         return _concat([level.alive_rows() for level in self.levels])
+
+    def find(self, name: str) -> tuple[Level, int] | None:
+        """Where a subscription is alive: its level, and its row there."""
+        for level in self.levels:
+            if (at := level.find(name)) is not None:
+                return level, at
+        return None
 
     def _column(self, name: str) -> pa.Array:
         whole = pa.chunked_array([c for level in self.levels for c in level.rows[name].chunks],
@@ -149,10 +165,10 @@ class LiveIndex:
     A reader takes a `snapshot()` and sees all of one version for as long as it keeps it.
     """
 
-    def __init__(self, schema: Schema, *, version: int = 0) -> None:
+    def __init__(self, schema: Schema, *, version: int = 0, levels: tuple[Level, ...] = ()) -> None:
         self.schema = schema
         self._writing = threading.Lock()
-        self._snapshot = Snapshot(version, schema, ())  # assigned whole, by the writer only
+        self._snapshot = Snapshot(version, schema, levels)  # assigned whole, by the writer only
 
     @classmethod
     def load(
@@ -180,24 +196,47 @@ class LiveIndex:
         arrays = [pa.array(column, pa.string()) for column in columns]
         return self._commit(pa.Table.from_arrays(arrays, schema=_COLUMNS), removes)
 
+    def apply_rows(self, rows: pa.Table, removes: Iterable[str] = ()) -> Change:
+        """`apply` for rows whose ids are distinct and whose filters are known to be good.
+
+        Nothing is folded, so it takes no longer than the change is large; `settle` folds later.
+        """
+        return self._commit(rows, removes, known=True)
+
+    def settle(self) -> bool:
+        """Fold what has become cheap to fold; says whether there was anything. The version stays,
+        as with `merge`, but places of subscriptions do not."""
+        with self._writing:
+            levels = self._snapshot.levels
+            if not levels:
+                return False
+            *before, last = levels
+            sound = not any(not level.alive or _mostly_dead(level) for level in levels)
+            if sound and _kept(before, last.alive) == len(before):
+                return False
+            folded = self._folded(before, last.alive_rows())
+            self._snapshot = replace(self._snapshot, levels=folded)
+            return True
+
     def merge(self) -> None:
         """Fold everything into one level. The version stays: nobody's answer changes."""
         with self._writing:
             rows = self._snapshot.subscriptions()
-            levels = (_Level.of(self.schema, rows),) if rows.num_rows else ()
+            levels = (Level.of(self.schema, rows),) if rows.num_rows else ()
             self._snapshot = replace(self._snapshot, levels=levels)
 
-    def _commit(self, upserts: pa.Table, removes: Iterable[str]) -> Change:
+    def _commit(self, upserts: pa.Table, removes: Iterable[str], *, known: bool = False) -> Change:
         with self._writing:
             before = self._snapshot
-            accepted, rejected = self._accepted(upserts)
+            accepted, rejected = (upserts, []) if known else self._accepted(upserts)
             names = accepted["id"].to_pylist()
             removed = _found(before.levels, removes)
             obsolete = removed | _found(before.levels, names)
             replaced = len(obsolete) - len(removed.keys() - set(names))
             levels = _without(before.levels, obsolete.values())
             version = before.version + 1
-            self._snapshot = Snapshot(version, self.schema, self._folded(levels, accepted))
+            after = self._stacked if known else self._folded
+            self._snapshot = Snapshot(version, self.schema, after(levels, accepted))
             return Change(
                 version=version,
                 added=len(names) - replaced,
@@ -218,26 +257,39 @@ class LiveIndex:
             return upserts, []
         return upserts.take(pa.array(sorted(good.values()), pa.int64())), rejected
 
-    def _folded(self, levels: list[_Level], added: pa.Table) -> tuple[_Level, ...]:
+    def _folded(self, levels: list[Level], added: pa.Table) -> tuple[Level, ...]:
         """With the added rows: in a level of their own, or with levels folded into it."""
-        size, kept = added.num_rows, len(levels)
-        while size and kept and size * GROWTH > levels[kept - 1].alive:
-            kept -= 1
-            size += levels[kept].alive
+        kept = _kept(levels, added.num_rows)
         rows = _concat([*(level.alive_rows() for level in levels[kept:]), added])
         found = [self._fresh(level) for level in levels[:kept] if level.alive]
-        return (*found, _Level.of(self.schema, rows)) if rows.num_rows else tuple(found)
+        return (*found, Level.of(self.schema, rows)) if rows.num_rows else tuple(found)
 
-    def _fresh(self, level: _Level) -> _Level:
-        if level.alive >= level.rows.num_rows * (1 - DEAD_SHARE_MAX):
-            return level
-        return _Level.of(self.schema, level.alive_rows())
+    def _stacked(self, levels: list[Level], added: pa.Table) -> tuple[Level, ...]:
+        """With the added rows in a level of their own, whatever the others are."""
+        return (*levels, Level.of(self.schema, added)) if added.num_rows else tuple(levels)
+
+    def _fresh(self, level: Level) -> Level:
+        return Level.of(self.schema, level.alive_rows()) if _mostly_dead(level) else level
+
+
+def _mostly_dead(level: Level) -> bool:
+    size: int = level.rows.num_rows
+    return level.alive < size * (1 - DEAD_SHARE_MAX)
+
+
+def _kept(levels: Sequence[Level], size: int) -> int:
+    """How many of the levels stay when so many rows come; the others are folded with them."""
+    kept = len(levels)
+    while size and kept and size * GROWTH > levels[kept - 1].alive:
+        kept -= 1
+        size += levels[kept].alive
+    return kept
 
 
 _Place = tuple[int, int]  # level, row
 
 
-def _found(levels: Sequence[_Level], names: Iterable[str]) -> dict[str, _Place]:
+def _found(levels: Sequence[Level], names: Iterable[str]) -> dict[str, _Place]:
     """Where the ids are alive; in one level at most. Unknown ids are left out."""
     return {
         name: (number, at)
@@ -247,7 +299,7 @@ def _found(levels: Sequence[_Level], names: Iterable[str]) -> dict[str, _Place]:
     }
 
 
-def _without(levels: Sequence[_Level], places: Iterable[_Place]) -> list[_Level]:
+def _without(levels: Sequence[Level], places: Iterable[_Place]) -> list[Level]:
     """Levels with those rows dead; others may be reading the old masks, so they are copied."""
     rows: dict[int, list[int]] = {}
     for number, at in places:
@@ -261,10 +313,10 @@ def _without(levels: Sequence[_Level], places: Iterable[_Place]) -> list[_Level]
 
 
 def _concat(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables([_COLUMNS.empty_table(), *tables]).combine_chunks()
+    return pa.concat_tables(tables).combine_chunks()
 
 
-def _joined(parts: list[Matches], events: int) -> Matches:
+def joined(parts: list[Matches], events: int) -> Matches:
     """The lists of every event, one behind the other."""
     if len(parts) == 1:
         return parts[0]
