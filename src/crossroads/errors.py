@@ -15,6 +15,7 @@
     │       └── OtherSchema            made for another schema
     ├── RejectedInput          `--strict` was asked for and something was rejected        exit 3
     ├── OutputError            the output folder: in use, not ours, not writable          exit 1
+    ├── CheckpointError        the checkpoint of a stream: another one's, damaged, full   exit 1
     ├── NotQuiet               a simulation that did not come to rest within its bound    exit 1
     └── EnvironmentProblem     the machine: what to install or to free                    exit 1
         ├── JavaMissing
@@ -155,6 +156,10 @@ class RejectedInput(CrossroadsError):
 
 class OutputError(CrossroadsError):
     """The output folder is in use, is not ours to replace, or cannot be written."""
+
+
+class CheckpointError(CrossroadsError):
+    """The checkpoint of a stream belongs to another stream, is damaged or cannot be written."""
 
 
 class NotQuiet(CrossroadsError):

@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkContext
 
-from crossroads.indexfile import OpenedIndex, cached_index
 from crossroads.matching.boxes import Int64Array
-from crossroads.model.identity import identity_hashes
+from crossroads.model.identity import identity_fingerprints, identity_hashes
+from crossroads.pipeline.indexed import Opened, Place
 from crossroads.pipeline.notify import (
     MatchedEvents,
     Notify,
@@ -33,15 +34,18 @@ from crossroads.pipeline.notify import (
     event_ordinals,
 )
 from crossroads.pipeline.output import replacing, write_rejects
-from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
+from crossroads.pipeline.reading import EventBatch, read_split
 from crossroads.pipeline.sharing import Sharing
 from crossroads.pipeline.source import Split
 from crossroads.pipeline.steps import match_in_steps
+from crossroads.pipeline.terms import Terms
 
 REJECTED_EVENTS = "rejected_events"
 HASHES = "_hashes"  # scratch: removed before the output is committed
-REPEATED = "the event id was seen before"
 FEW_SPLITS_PER_CORE = 8  # a task costs 0.1 s to start, as much as matching 100,000 events
+
+
+Identified = Literal["no", "hashes", "fingerprints"]
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,9 @@ class Task:
     """What every worker needs to know; small and picklable."""
 
     notify: Notify
-    index: str  # path of the index file
-    resident: bool  # it is in memory
+    place: Place  # of the index
     staging: str
-    keep_duplicates: bool
+    identified: Identified  # what is left of the ids, for whoever looks for repeated ones
     sharing: Sharing = field(default_factory=Sharing)
 
 
@@ -67,29 +70,29 @@ class Done:
     notifications: int
     matched_events: int
     outside: int = 0  # events that are not in the window
+    latest: int | None = None  # the time of the latest event, where somebody asked for lateness
 
 
 @lru_cache(maxsize=1)  # one index at a time is in use
-def _receivers_of(opened: OpenedIndex) -> Receivers:
+def _receivers_of(opened: Opened) -> Receivers:
     """Kept per worker process: building it takes longer than matching a small split."""
     return Receivers(opened.ids, opened.subscribers)
 
 
-def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Done:
-    """Read, match and write one split, leaving out the rows in `skip`."""
+def match_split(split: Split, task: Task) -> Done:
+    """Read, match and write one split."""
     notify = task.notify
-    # This very run has written it: nothing to verify.
-    opened = cached_index(task.index, verify=False, resident=task.resident)
+    opened = task.place.open()
     index, receivers = opened.index, _receivers_of(opened)
     staging = Path(task.staging)
     rejects = []
-    hashes: list[npt.NDArray[np.uint64]] = []
+    identities: list[npt.NDArray[np.uint64]] = []
     events = matched = outside = 0
+    latest: int | None = None
     with Part(staging, split.number, notify, receivers) as part:
-        for read in read_split(split, notify.schema):
-            rejects += read.rejects
-            outside += read.outside
-            batch = _without(read, skip)
+        for batch in read_split(split, notify.schema):
+            rejects += batch.rejects
+            outside += batch.outside
             if not len(batch.ids):
                 continue
             ordinals = event_ordinals(split.number, batch.rows)
@@ -99,34 +102,39 @@ def match_split(split: Split, task: Task, skip: Int64Array | None = None) -> Don
                 part.write(MatchedEvents(rows, ids, ordinals[here], found))
                 matched += int(np.count_nonzero(np.diff(found.offsets)))
             events += len(batch.ids)
-            if not task.keep_duplicates and skip is None:
-                hashes.append(identity_hashes(batch.ids))
-    repeated = 0
-    if skip is not None:
-        again = rejects_of_rows(split, notify.schema, skip.tolist(), REPEATED)
-        repeated = len(again)
-        rejects = sorted([*rejects, *again], key=lambda reject: reject.line)
+            latest = later(latest, latest_time(split, batch))
+            if task.identified != "no":
+                identities.append(identities_of(batch, task.identified))
     if rejects:
         write_rejects(staging / REJECTED_EVENTS, rejects, notify.format, split.number)
-    if hashes:
-        with replacing(_hash_file(staging, split.number)) as file:
-            np.save(file, np.concatenate(hashes))
-    return Done(split.number, events, len(rejects), repeated, part.told, matched, outside)
+    if identities:
+        with replacing(identity_file(staging, split.number)) as file:
+            np.save(file, np.concatenate(identities))
+    repeated = len(split.terms.repeated) if split.terms is not None else 0
+    done = Done(split.number, events, len(rejects), repeated, part.told, matched, outside)
+    return replace(done, latest=latest)
 
 
-def _without(batch: EventBatch, skip: Int64Array | None) -> EventBatch:
-    if skip is None:
-        return batch
-    keep = ~np.isin(batch.rows, skip)
-    if keep.all():
-        return batch
-    mask = pa.array(keep)
-    return EventBatch(
-        batch.table.filter(mask), batch.ids.filter(mask), batch.rows[keep], batch.lines[keep], []
-    )
+def identities_of(batch: EventBatch, kind: Identified) -> npt.NDArray[np.uint64]:
+    """Hashes, to be looked up in the input again; or fingerprints, each with its row."""
+    if kind == "hashes":
+        return identity_hashes(batch.ids)
+    return np.column_stack([identity_fingerprints(batch.ids), batch.rows.astype(np.uint64)])
 
 
-def _hash_file(staging: Path, split: int) -> Path:
+def latest_time(split: Split, batch: EventBatch) -> int | None:
+    """In the units of the attribute that lateness is judged by, if it is."""
+    if split.terms is None or split.terms.time is None:
+        return None
+    found = pc.max(batch.table[split.terms.time])
+    return found.value if found.is_valid else None
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)
+
+
+def identity_file(staging: Path, split: int) -> Path:
     return staging / HASHES / f"part-{split:05d}.npy"
 
 
@@ -135,24 +143,39 @@ def _hash_file(staging: Path, split: int) -> Path:
 
 def run_direct(context: SparkContext, splits: Sequence[Split], task: Task) -> list[Done]:
     """All splits, in parallel; repeated event ids taken out."""
-    done = {one.part: one for one in _run(context, task, [(split, None) for split in splits])}
-    if not task.keep_duplicates:
-        repeated = repeated_rows(context, splits, task)
-        again = [(split, repeated[split.number]) for split in splits if split.number in repeated]
-        done |= {one.part: one for one in _run(context, task, again)}
-    return [done[number] for number in sorted(done)]
+    done = run_splits(context, splits, task)
+    if task.identified == "no":
+        return done
+    return without_repeated(context, splits, task, done, repeated_rows(context, splits, task))
 
 
-def _run(
-    context: SparkContext, task: Task, work: Sequence[tuple[Split, Int64Array | None]]
+def without_repeated(
+    context: SparkContext,
+    splits: Sequence[Split],
+    task: Task,
+    done: Sequence[Done],
+    repeated: Mapping[int, Int64Array],
 ) -> list[Done]:
-    if not work:
+    """Splits that have repeated ids are done once more, without those rows."""
+    again = [
+        replace(
+            split,
+            terms=replace(split.terms or Terms(), repeated=tuple(repeated[split.number].tolist())),
+        )
+        for split in splits
+        if split.number in repeated
+    ]
+    redone = run_splits(context, again, replace(task, identified="no"))
+    by_part = {one.part: one for one in (*done, *redone)}
+    return [by_part[number] for number in sorted(by_part)]
+
+
+def run_splits(context: SparkContext, splits: Sequence[Split], task: Task) -> list[Done]:
+    if not splits:
         return []
-    placed = task.sharing.placed([split for split, _ in work])
-    skips = [skip for _, skip in work]
-    count = task_count(len(work), context.defaultParallelism)
-    tasks = context.parallelize(list(zip(placed, skips, strict=True)), count)
-    return tasks.map(lambda one: match_split(one[0].here(), task, one[1])).collect()
+    count = task_count(len(splits), context.defaultParallelism)
+    tasks = context.parallelize(task.sharing.placed(splits), count)
+    return tasks.map(lambda one: match_split(one.here(), task)).collect()
 
 
 def task_count(pieces: int, cores: int) -> int:
@@ -191,7 +214,7 @@ def repeated_rows(
 
 def _suspects(splits: Sequence[Split], staging: Path) -> dict[int, npt.NDArray[np.uint64]]:
     """By split the hashes that occur more than once anywhere. Hashes may collide; ids decide."""
-    files = {split.number: _hash_file(staging, split.number) for split in splits}
+    files = {split.number: identity_file(staging, split.number) for split in splits}
     arrays = {number: np.load(path) for number, path in files.items() if path.exists()}
     if not arrays:
         return {}
@@ -215,5 +238,6 @@ def merged(done: Sequence[Done]) -> Done:
             notifications=total.notifications + one.notifications,
             matched_events=total.matched_events + one.matched_events,
             outside=total.outside + one.outside,
+            latest=later(total.latest, one.latest),
         )
     return total

@@ -21,22 +21,23 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from crossroads.matching.index import Matches, MatchIndex
+from crossroads.matching.index import Matches
 from crossroads.model.identity import identity_hashes
 from crossroads.model.schema import Schema
 from crossroads.pipeline.cellframe import Keying
 from crossroads.pipeline.columns import quoted
 from crossroads.pipeline.delivery import write_partitions
-from crossroads.pipeline.direct import REPEATED, Done, task_count
+from crossroads.pipeline.direct import Done, task_count
 from crossroads.pipeline.frames import spark_fields
-from crossroads.pipeline.indexed import IndexPlace
+from crossroads.pipeline.indexed import Place
 from crossroads.pipeline.notify import MatchedEvents, Notify, Part, Receivers, event_ordinals
 from crossroads.pipeline.output import write_rejects
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.reading import EventBatch, read_split, rejects_of_rows
 from crossroads.pipeline.sharing import PlacedSplit, Sharing
 from crossroads.pipeline.source import Split
-from crossroads.pipeline.steps import match_in_steps
+from crossroads.pipeline.steps import Matcher, match_in_steps
+from crossroads.pipeline.terms import REPEATED
 
 ID, ROW, ORDINALS = "_event_id", "_event_row", "_ordinals"
 _REJECT = ("_file", "_line", "_raw", "_reason")
@@ -252,7 +253,7 @@ def _by_split(rejects: list[tuple[int, Reject]]) -> dict[int, list[Reject]]:
 def write_notifications(
     events: DataFrame,
     notify: Notify,
-    place: IndexPlace,
+    place: Place,
     staging: Path,
     *,
     matched: bool = False,
@@ -281,7 +282,7 @@ def write_notifications(
 
 
 def _matched(
-    batch: pa.RecordBatch, index: MatchIndex | None
+    batch: pa.RecordBatch, index: Matcher | None
 ) -> Iterator[tuple[pa.RecordBatch, Matches]]:
     """Events and their matches; without an index, those that the batch lists."""
     if index is None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from crossroads.model.schema import Schema
 from crossroads.pipeline.columns import EVENT_ROW, ORDINAL
 from crossroads.pipeline.frames import map_batches, spark_fields
 from crossroads.pipeline.session import is_local
-from crossroads.pipeline.steps import match_in_steps
+from crossroads.pipeline.steps import Matcher, match_in_steps
 
 NOTIFICATION = ("event_id", "subscription_id", "subscriber")
 
@@ -124,16 +125,38 @@ def _chunks(matches: Matches) -> Iterator[tuple[pa.Array, pa.Array]]:
         yield pa.array(rows), pa.array(ordinals)
 
 
+class Opened(Protocol):
+    """An index and whom its ordinals mean."""
+
+    @property
+    def index(self) -> Matcher: ...
+    @property
+    def ids(self) -> pa.Array: ...
+    @property
+    def subscribers(self) -> pa.Array: ...
+
+    def __hash__(self) -> int: ...
+
+
+class Place(Protocol):
+    """Where a worker finds an index; small, and pickled with the task."""
+
+    def open(self) -> Opened:
+        """The same object each time, while a process needs it."""
+
+
 @dataclass(frozen=True)
 class IndexPlace:
-    """Where a worker finds the index file; small, and pickled with the task."""
+    """An index file."""
 
     name: str
     shipped: bool
+    resident: bool = False  # it is in memory
 
     def open(self) -> OpenedIndex:
         path = SparkFiles.get(self.name) if self.shipped else self.name
-        return cached_index(path, verify=self.shipped)  # ours was whole when we wrote it
+        # ours was whole when we wrote it
+        return cached_index(path, verify=self.shipped, resident=self.resident)
 
 
 # -- in the driver -------------------------------------------------------------------------------

@@ -131,6 +131,13 @@ class Silent:
         """Nobody is watching."""
 
 
+@dataclass(frozen=True)
+class Staged:
+    """Where parts are written; what becomes of them is somebody else's business."""
+
+    staging: Path
+
+
 @dataclass(kw_only=True)
 class Run:
     """What one run knows so far. Stages read what earlier ones have set."""
@@ -138,7 +145,7 @@ class Run:
     request: MatchRequest
     schema: Schema
     notify: Notify
-    output: OutputFolder
+    output: Staged | OutputFolder
     reporter: Reporter
     session: Future[SparkSession]
     scratch: ExitStack  # closed when the run is over, however it ends
@@ -148,6 +155,7 @@ class Run:
     chosen: Chosen | None = None
     files: list[SourceFile] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
+    events_hash: Future[str] | None = None  # None: there is too much to hash
     subscriptions: SubscriptionSet | None = None
     keyed: KeyedSet | None = None  # instead of `subscriptions`, in plan `keyed`
     load: dict[str, Any] | None = None  # of the tasks of plan `keyed`
@@ -307,6 +315,10 @@ def plan_input(run: Run) -> None:
     target = _split_bytes(run.files)
     splits = plan_splits(run.files, run.schema, target, cores=usable_cores())
     run.splits = [replace(split, window=run.window) for split in splits]
+    if sum(file.size for file in run.files) <= FINGERPRINT_BYTES_MAX:
+        # Nothing waits for it, and compiling leaves a core free now and then.
+        pool = run.scratch.enter_context(ThreadPoolExecutor(1, thread_name_prefix="hashing"))
+        run.events_hash = pool.submit(fingerprint, run.files)
 
 
 def _split_bytes(files: list[SourceFile]) -> int:
@@ -450,7 +462,6 @@ def _summary(run: Run) -> dict[str, Any]:
     from crossroads.pipeline.direct import merged
 
     total, subscribed = merged(run.done), run.named
-    small = sum(file.size for file in run.files) <= FINGERPRINT_BYTES_MAX
     run.summary |= {
         "version": __version__,
         "plan": run.plan,
@@ -472,7 +483,7 @@ def _summary(run: Run) -> dict[str, Any]:
         "hashes": {
             "schema": run.schema.hash,
             "subscriptions": subscribed.content_hash,
-            "events": fingerprint(run.files) if small else None,
+            "events": run.events_hash.result() if run.events_hash else None,
         },
         "index_bytes": run.index_bytes,
         "splits": len(run.splits),

@@ -44,6 +44,7 @@ Per = Literal["subscription", "subscriber"]
 Format = Literal["parquet", "jsonl", "csv"]
 
 NOTIFICATIONS = "notifications"
+VERSION = "subscription_version"
 EVENTS = "events"  # the look-up table of the compact shape
 _VALUES_AT_A_TIME = 1 << 16  # that the writer packs: its own 1,024 is a third slower
 _EVENT_ROWS = np.int64(1 << 32)  # an event's ordinal: split number, then row within the split
@@ -58,6 +59,7 @@ class Notify:
     per: Per = "subscription"
     format: Format = "parquet"
     include: tuple[str, ...] = ()
+    version: int | None = None  # of the subscriptions; where they change, every row says which
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +79,8 @@ class Notify:
     @property
     def is_pairs_of_names(self) -> bool:
         """The usual output, and the largest: `PairFile` writes it several times as fast."""
-        return self.shape == "pairs" and self.format == "parquet" and not self.include
+        bare = not self.include and self.version is None
+        return self.shape == "pairs" and self.format == "parquet" and bare
 
     @property
     def receiver(self) -> str:
@@ -108,11 +111,16 @@ class Receivers:
     def _by_subscriber(self) -> ByOwner:
         return ByOwner(Names(self._whose.fill_null("")), self._whose)  # the rejected have none
 
+    @cached_property
+    def _by_owner(self) -> ByName:
+        return ByName(self._by_subscriber.owner_names)
+
     def columns(self, per: Per) -> list[ByName | ByOwner]:
-        """Of pairs, after the event's id: what there is to say of the ordinals that are told."""
-        if per == "subscriber":
-            return [ByName(self._by_subscriber.owner_names)]
-        return [self._by_id, self._by_subscriber]
+        """Of pairs, after the event's id: what there is to say of the ordinals that are told.
+
+        Always the same objects, so that pairs of several batches can share a row group.
+        """
+        return [self._by_owner] if per == "subscriber" else [self._by_id, self._by_subscriber]
 
     def told(self, matches: Matches, per: Per) -> Matches:
         """The ordinals of who is told: subscriptions, or each subscriber once."""
@@ -174,6 +182,8 @@ def notification_table(notify: Notify, receivers: Receivers, events: MatchedEven
         columns["subscriber"] = _coded(told.ordinals, receivers.subscribers)
     for name in notify.include:
         columns[name] = _spread(events.table[name], row)
+    if notify.version is not None:
+        columns[VERSION] = pa.repeat(pa.scalar(notify.version, pa.int64()), row.size)
     return pa.table(columns)
 
 
@@ -338,7 +348,8 @@ class _TextLines:
         self.json = notify.format == "jsonl"
         self.included = () if notify.shape == "compact" else notify.include
         if not self.json:
-            header = map(_cell, (*notify.columns, *self.included))
+            versions = () if notify.version is None else (VERSION,)
+            header = map(_cell, (*notify.columns, *self.included, *versions))
             file.write((",".join(header) + "\n").encode())
 
     def write(self, events: MatchedEvents, receivers: Receivers) -> int:
@@ -370,6 +381,8 @@ class _TextLines:
 
     def _endings(self, events: MatchedEvents) -> list[str]:
         end = "}\n" if self.json else "\n"
+        if self.notify.version is not None:
+            end = self._fields((VERSION,), (self.notify.version,)) + end
         if not self.included:
             return [end] * len(events.ids)
         cells = [events.table[name].to_pylist() for name in self.included]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
 from crossroads.pipeline.cellframe import Keying
 from crossroads.pipeline.columns import quoted
-from crossroads.pipeline.direct import Done, Task, run_direct
+from crossroads.pipeline.direct import Done, Identified, Task, run_direct
 from crossroads.pipeline.eventframe import (
     ID,
     ORDINALS,
@@ -20,7 +20,7 @@ from crossroads.pipeline.eventframe import (
     read_events,
     write_notifications,
 )
-from crossroads.pipeline.indexed import place_index
+from crossroads.pipeline.indexed import IndexPlace, place_index
 from crossroads.pipeline.keyed import Matching, match_keyed, placement_for
 from crossroads.pipeline.naive import naive_pairs
 from crossroads.pipeline.planner import meeting_of
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 def direct(run: Run) -> list[Done]:
     assert run.index is not None
-    staging, keep = str(run.output.staging), run.request.keep_duplicates
-    task = Task(run.notify, str(run.index), run.resident, staging, keep, run.sharing)
+    place = IndexPlace(str(run.index), shipped=False, resident=run.resident)
+    identified: Identified = "no" if run.request.keep_duplicates else "hashes"
+    task = Task(run.notify, place, str(run.output.staging), identified, run.sharing)
     return run_direct(run.spark.sparkContext, run.splits, task)
 
 

@@ -26,6 +26,7 @@ from crossroads.errors import SourceError
 from crossroads.model.csvrows import BROKEN, Rows, find_rows
 from crossroads.model.table import Raw
 from crossroads.pipeline.source import Split, TruncatedGzip, leaf_names, read_chunks
+from crossroads.pipeline.terms import oversize
 
 RAW_CHARACTERS_MAX = 10_000  # of a reject's text: enough to find it, too little to fill a disk
 _NOT_UTF8 = "not valid UTF-8"
@@ -150,6 +151,11 @@ def _csv_block(
 
     for row in np.flatnonzero(~good).tolist():
         reject(row, _csv_problem(int(rows.fields[row]), len(split.header)))
+    most = _record_bytes_max(split)
+    if most is not None:
+        for row in np.flatnonzero(good & (rows.ends - rows.starts > most)).tolist():
+            good[row] = False
+            reject(row, oversize(len(text(row)), most))
     try:
         table = _parse_csv(split, wanted, data, rows, good)
     except pa.ArrowInvalid:
@@ -168,6 +174,10 @@ def _csv_block(
         raw=lambda row: _show(text(int(kept[row]))),
         rejects=rejects,
     )
+
+
+def _record_bytes_max(split: Split) -> int | None:
+    return None if split.terms is None else split.terms.record_bytes_max
 
 
 def _csv_problem(fields: int, expected: int) -> str:
@@ -265,6 +275,14 @@ def _json_block(
 ) -> RawBlock:
     rejects: list[Reject] = []
     rows = np.arange(first_row, first_row + len(texts), dtype=np.int64)
+    most = _record_bytes_max(split)
+    if most is not None and any(len(text) > most for text in texts):
+        for place, text in enumerate(texts):
+            if len(text) > most:
+                problem = oversize(len(text), most)
+                rejects.append(Reject(split.path, int(lines[place]), _show(text), problem))
+        small = [place for place, text in enumerate(texts) if len(text) <= most]
+        texts, lines, rows = [texts[place] for place in small], lines[small], rows[small]
     try:
         objects = [decoder.decode(text) for text in texts]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

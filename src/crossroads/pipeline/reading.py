@@ -45,9 +45,22 @@ class EventBatch:
 def read_split(split: Split, schema: Schema, batch_rows: int = BATCH_ROWS) -> Iterator[EventBatch]:
     """The events of a split, of its window if it has one. A batch may be empty: then it is there
     for its rejects, or for those outside."""
-    for block in _event_blocks(split, schema, batch_rows):
-        batch = _conformed(split, schema, block)
-        yield from _pieces(batch, batch_rows)
+    line = split.first_line
+    try:
+        for block in _event_blocks(split, schema, batch_rows):
+            batch = _conformed(split, schema, block)
+            line = int(block.lines[-1]) + 1 if len(block.lines) else line
+            yield from _pieces(batch, batch_rows)
+    except SourceError as error:
+        if split.terms is None or not split.terms.forgiving:
+            raise
+        yield _unreadable(split, schema, line, error)  # what came before it is good
+
+
+def _unreadable(split: Split, schema: Schema, line: int, error: SourceError) -> EventBatch:
+    table, none = schema.arrow.empty_table(), np.zeros(0, np.int64)
+    reject = Reject(split.path, line, "", f"not readable from here on: {error.message}")
+    return EventBatch(table, event_ids(schema, table), none, none, [reject])
 
 
 def _event_blocks(split: Split, schema: Schema, batch_rows: int) -> Iterator[RawBlock]:
@@ -65,6 +78,10 @@ def _conformed(split: Split, schema: Schema, block: RawBlock) -> EventBatch:
     outside = _outside(split.window, conformed.table, reasons)
     for row in np.flatnonzero(outside).tolist():
         reasons.pop(row, None)  # nothing is asked of a row that is not meant
+    if split.terms is not None:
+        unwritten = split.format == "parquet"
+        more = split.terms.problems(conformed.table, block.rows, unwritten=unwritten)
+        reasons = more | reasons
     rejects = block.rejects + [
         Reject(split.path, int(block.lines[row]), block.raw(row), reason)
         for row, reason in reasons.items()
@@ -237,6 +254,10 @@ def _text_column(name: str, raw: Raw, bad: dict[int, str]) -> pa.StringArray:
             return array.cast(pa.string())
         if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
             return array.cast(pa.string())
+        if pa.types.is_timestamp(array.type):
+            # In UTC, to microseconds: as `canonical` reads them.
+            moments = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+            return moments.cast(pa.timestamp("us")).cast(pa.string())
         raw = array.to_pylist()
     texts: list[str | None] = []
     for row, value in enumerate(raw):

@@ -97,11 +97,11 @@ class Sharing:
 
     def placed(self, splits: Sequence[Split]) -> list[PlacedSplit]:
         names = dict(self.shipped)
-        stamps = {one.path: stamp(one.path) for one in splits} if self.stamped else {}
+        stamps = {one.path: stamp(one.opened) for one in splits} if self.stamped else {}
         beacon = None if self.brought else self.beacon
         return [
             PlacedSplit(
-                replace(one, place=str(Path(one.path).absolute())),  # workers start elsewhere
+                replace(one, place=str(Path(one.opened).absolute())),  # workers start elsewhere
                 beacon,
                 stamps.get(one.path),
                 names.get(one.path),

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from crossroads.errors import SourceError
 from crossroads.model.csvrows import find_rows
 from crossroads.model.schema import Schema
+from crossroads.pipeline.terms import Terms
 from crossroads.pipeline.window import Window
 
 CHUNK_BYTES = 4 << 20  # enough rows to amortise each call, and still in the cache of a core
@@ -60,6 +61,7 @@ class Split:
     header: tuple[str, ...] = ()  # the columns of a CSV
     warnings: tuple[str, ...] = ()  # about the file; on its first split only
     window: Window | None = None  # of its events, only those in it are meant
+    terms: Terms | None = None  # of a stream: what it asks of the rows
     place: str | None = None  # where a copy of the file is, for workers who do not see `path`
 
     @property
@@ -85,7 +87,7 @@ def list_files(path: str | Path) -> list[SourceFile]:
             found = [root]
         else:
             raise SourceError(f"{root} does not exist")
-        files = [_source_file(each) for each in found]
+        files = [source_file(each) for each in found]
         for each in found:
             with each.open("rb"):
                 pass
@@ -127,7 +129,7 @@ def _hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def _source_file(path: Path) -> SourceFile:
+def source_file(path: Path) -> SourceFile:
     name = path.name.lower()
     compressed = name.endswith(".gz")
     bare = Path(name.removesuffix(".gz")).suffix
