@@ -91,6 +91,23 @@ class Model(RuleBasedStateMachine):
         assert change.added == len(self.model.keys() - before.keys())
         assert change.removed == len(before.keys() - self.model.keys())
 
+    @rule(changed=upserts, removes=st.lists(st.sampled_from(IDS), max_size=4))
+    def apply_rows(self, changed, removes):
+        rows = {name: (name, who, text) for name, who, text in changed if text not in BAD}
+        levels = len(self.live.snapshot().levels)
+        columns = zip(*rows.values(), strict=True) if rows else ([], [], [])
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        self.live.apply_rows(pa.table(arrays, ["id", "subscriber", "filter"]), removes)
+        assert len(self.live.snapshot().levels) == levels + bool(rows)
+        self.model = {name: row for name, row in self.model.items() if name not in removes}
+        self.model |= {name: row[1:] for name, row in rows.items()}
+        self.version += 1
+
+    @rule()
+    def settle(self):
+        self.live.settle()
+        assert not self.live.settle()  # at rest
+
     @rule()
     def merge(self):
         self.live.merge()
@@ -180,6 +197,31 @@ def test_levels_stay_few_and_grow():
     assert sum(level.rows.num_rows for level in live.snapshot().levels) <= 10 / (
         1 - live_module.DEAD_SHARE_MAX
     )
+
+
+def test_settling_folds_as_if_it_had_been_done_at_once():
+    live = LiveIndex(SCHEMA)
+    for number in range(100):
+        row = {"id": [f"s{number}"], "subscriber": ["u"], "filter": [f"price > {number}"]}
+        live.apply_rows(pa.table(row))
+    assert len(live.snapshot().levels) == 100
+    assert live.settle()
+    assert len(live.snapshot().levels) == 1
+    live.apply_rows(live.snapshot().subscriptions().slice(0, 0), [f"s{n}" for n in range(60)])
+    assert live.settle()
+    assert [level.rows.num_rows for level in live.snapshot().levels] == [40]
+
+
+def test_more_columns_stay_with_their_rows():
+    live = LiveIndex(SCHEMA)
+    for number in range(20):
+        row = {"id": [f"s{number}"], "subscriber": ["u"], "filter": ["TRUE"], "more": [number]}
+        live.apply_rows(pa.table(row))
+        live.settle()
+    rows = live.snapshot().subscriptions().to_pylist()
+    assert {row["id"]: row["more"] for row in rows} == {f"s{n}": n for n in range(20)}
+    level, at = live.snapshot().find("s7")
+    assert level.rows["more"][at].as_py() == 7
 
 
 def test_a_refused_filter_leaves_the_old_one():

@@ -22,8 +22,10 @@ from crossroads.errors import CrossroadsError
 # In the order in which `--help` lists them: first the job, then what helps with it.
 COMMANDS: tuple[str, ...] = (
     "match",
+    "stream",
     "backfill",
     "diff",
+    "versions",
     "check",
     "advise",
     "explain",

@@ -147,6 +147,8 @@ def _effect(
     rejects: list[Reject],
 ) -> Effect:
     rejects = sorted(rejects, key=lambda one: one.line)
+    if not counts.applied:  # to drop what has expired is no reason for a version
+        counts = replace(counts, expired=0)
     rows = rows.select(ROW.names).cast(ROW).combine_chunks()
     return Effect(rows, removes, paused, replace(counts, rejected=len(rejects)), rejects)
 

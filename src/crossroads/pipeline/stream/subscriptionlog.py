@@ -137,8 +137,12 @@ class SubscriptionLog:
     # -- taking up ---------------------------------------------------------------------------
 
     def poll(self, now_ms: int) -> list[Committed]:
-        """Take up everything new; after a restart first what was committed after the version that
-        was opened. A file that cannot be used is an entry with one reject, and changes nothing."""
+        """Take up everything new. A file that cannot be used is an entry with one reject, and
+        changes nothing.
+
+        The first poll also tells what came after the version that was opened, whether or not it was
+        told before the restart: nobody can know.
+        """
         with self._polling:
             news = self._folder.new(self._warn) if self.path.is_dir() else self._snapshots()
             for file in news:
