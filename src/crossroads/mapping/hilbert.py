@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.errors import UsageError
 from crossroads.keyspace import Prefix, prefixes_of_range
 from crossroads.mapping.axes import Axis
 from crossroads.mapping.boxes import boxes_of
-from crossroads.mapping.boxtable import BoxTable, boxes_of_table
-from crossroads.mapping.contract import KeyRange, KeyTable, Mapping, RangeTable, SubscriptionKeys
+from crossroads.mapping.boxtable import boxes_of_table
+from crossroads.mapping.coded import CodedMapping
+from crossroads.mapping.contract import KeyRange, KeyTable, RangeTable, SubscriptionKeys
 from crossroads.mapping.hilbertcurve import (
     CUBES_MAX,
     curve_index,
@@ -31,9 +30,9 @@ from crossroads.mapping.hilbertcurve import (
     curve_range_table,
     curve_ranges,
 )
-from crossroads.mapping.keyranges import box_starts, codes_to_keys, codes_to_table, one_key_each
+from crossroads.mapping.keyranges import box_starts, codes_to_keys, codes_to_table
 from crossroads.mapping.positions import position_of, positions_of
-from crossroads.mapping.spec import MappingSpec, need_axes
+from crossroads.mapping.spec import MappingSpec
 from crossroads.model.compiled import frozen
 from crossroads.model.filter import Filter
 from crossroads.model.schema import Schema
@@ -43,40 +42,24 @@ from crossroads.model.types import Value
 AXES_MAX = 8  # a cube has 2**d parts, and each is looked at
 
 
-class Hilbert(Mapping):
+class Hilbert(CodedMapping):
     name = "hilbert"
 
     def __init__(self, spec: MappingSpec, schema: Schema) -> None:
-        super().__init__(spec, schema)
-        need_axes(spec)
         if len(spec.axes) > AXES_MAX:
             raise UsageError(f"hilbert takes at most {AXES_MAX} attributes, not {len(spec.axes)}")
-        self.order = max(axis.bits for axis in spec.axes)
-        self.code_bits = self.code_bits_of(spec.axes)
-        if self.code_bits > spec.bits:
-            raise UsageError(
-                f"m = {spec.bits} bits are too few for a curve of order {self.order} through "
-                f"{len(spec.axes)} attributes",
-                hint=f"it takes {self.code_bits}",
-            )
-        self.shift = spec.bits - self.code_bits
+        super().__init__(spec, schema)
+        self.order = _order(spec.axes)
         # An axis with fewer positions fills the side of the cube with wider ones.
         self.scale = tuple(self.order - axis.bits for axis in spec.axes)
 
     @staticmethod
     def code_bits_of(axes: Sequence[Axis]) -> int:
-        return len(axes) * max(axis.bits for axis in axes)
+        return len(axes) * _order(axes)
 
-    @staticmethod
-    def fit_parameters(
-        axes: Sequence[Axis], boxes: BoxTable, positions: npt.NDArray[np.int64]
-    ) -> dict[str, Any]:
-        """All is said by the axes."""
-        return {}
-
-    @property
-    def stride(self) -> int:
-        return 1 << self.shift
+    def _what_takes_more(self) -> str:
+        axes = self.spec.axes
+        return f"a curve of order {_order(axes)} through {len(axes)} attributes"
 
     def subscription_keys(self, filter_: Filter) -> SubscriptionKeys:
         codes: list[tuple[int, int]] = []
@@ -116,8 +99,12 @@ class Hilbert(Mapping):
 
     def keys_of_events(self, events: pa.Table | pa.RecordBatch) -> KeyTable:
         points = positions_of(events, self.spec.axes) << np.array(self.scale, np.int64)
-        keys = (curve_indices(frozen(points), self.order) << self.shift).view(np.uint64)
-        return KeyTable(one_key_each(keys), keys)
+        return self.keys_of_codes(curve_indices(frozen(points), self.order))
+
+
+def _order(axes: Sequence[Axis]) -> int:
+    """Of the curve: the finest axis decides."""
+    return max(axis.bits for axis in axes)
 
 
 def prefix_zones(range_: KeyRange, bits: int) -> list[Prefix]:

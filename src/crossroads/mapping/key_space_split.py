@@ -13,27 +13,18 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dict
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from crossroads.errors import UsageError
 from crossroads.mapping.axes import Axis
 from crossroads.mapping.boxes import IntBox, boxes_of
-from crossroads.mapping.boxtable import BoxTable, Int32Array, boxes_of_table
-from crossroads.mapping.contract import KeyTable, Mapping, Offsets, RangeTable, SubscriptionKeys
-from crossroads.mapping.keyranges import (
-    box_starts,
-    codes_to_keys,
-    codes_to_table,
-    one_key_each,
-)
-from crossroads.mapping.spec import MappingSpec, need_axes
+from crossroads.mapping.boxtable import Int32Array, boxes_of_table
+from crossroads.mapping.coded import CodedMapping
+from crossroads.mapping.contract import KeyTable, Offsets, RangeTable, SubscriptionKeys
+from crossroads.mapping.keyranges import box_starts, codes_to_keys, codes_to_table
 from crossroads.model.compiled import compiled, frozen
 from crossroads.model.filter import Filter
-from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.model.types import Value
 
@@ -42,36 +33,12 @@ from crossroads.model.types import Value
 RANGES_MAX = 4096
 
 
-class KeySpaceSplit(Mapping):
+class KeySpaceSplit(CodedMapping):
     name = "key-space-split"
-    one_key = True
-
-    def __init__(self, spec: MappingSpec, schema: Schema) -> None:
-        super().__init__(spec, schema)
-        need_axes(spec)
-        self.code_bits = self.code_bits_of(spec.axes)
-        if self.code_bits > spec.bits:
-            raise UsageError(
-                f"m = {spec.bits} bits are too few for the {self.code_bits} bits of "
-                f"{len(spec.axes)} attributes",
-                hint="take more bits, or fewer per attribute",
-            )
-        self.shift = spec.bits - self.code_bits
 
     @staticmethod
     def code_bits_of(axes: Sequence[Axis]) -> int:
         return sum(axis.bits for axis in axes)
-
-    @staticmethod
-    def fit_parameters(
-        axes: Sequence[Axis], boxes: BoxTable, positions: npt.NDArray[np.int64]
-    ) -> dict[str, Any]:
-        """All is said by the axes."""
-        return {}
-
-    @property
-    def stride(self) -> int:
-        return 1 << self.shift
 
     def subscription_keys(self, filter_: Filter) -> SubscriptionKeys:
         codes = [one for box in boxes_of(filter_, self.spec.axes) for one in self._codes(box)]
@@ -123,8 +90,7 @@ class KeySpaceSplit(Mapping):
         for axis in self.spec.axes:
             codes <<= axis.bits
             codes |= axis.positions(events.column(axis.dimension.attribute))
-        keys = (codes << self.shift).view(np.uint64)
-        return KeyTable(one_key_each(keys), keys)
+        return self.keys_of_codes(codes)
 
 
 @compiled
