@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from crossroads.errors import CrossroadsError, EnvironmentProblem, SourceError
+from crossroads.errors import CrossroadsError, EnvironmentProblem, OutputError, SourceError
 from crossroads.pipeline.failures import explained, plainly
 
 TRACE = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times
@@ -31,9 +31,23 @@ def test_an_error_of_ours_is_what_it_was() -> None:
 
 
 def test_another_error_keeps_its_last_line() -> None:
-    text = TRACE.format(raised="OSError: [Errno 28] No space left on device\x0f")
+    text = TRACE.format(raised="OSError: [Errno 5] Input/output error\x0f")
     found = explained(PySparkException(text))
-    assert str(found).startswith("a task failed: OSError: [Errno 28] No space left on device? (")
+    assert str(found).startswith("a task failed: OSError: [Errno 5] Input/output error? (")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRACE.format(raised="OSError: [Errno 28] No space left on device"),
+        "Job aborted.\nCaused by: java.io.IOException: No space left on device\n\tat java.io",
+    ],
+)
+def test_a_full_disk_is_said_to_be_one(text: str) -> None:
+    found = explained(PySparkException(text))
+    assert type(found) is OutputError
+    assert str(found).startswith("a disk is full: No space left on device (make room")
+    assert "\n" not in str(found)
 
 
 def test_what_has_no_python_in_it_keeps_its_first_line() -> None:

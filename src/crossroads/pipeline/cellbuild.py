@@ -158,7 +158,7 @@ def build_stored(
     def save(batches: Batches) -> Iterator[pa.RecordBatch]:
         if folder.read(mark) is None:
             raise IndexFileError(
-                f"a worker does not see the index store {folder.uri}",
+                f"a worker does not see the index store {folder.shown}",
                 hint="choose a folder that all machines see under one name, or a URI",
             )
         for kind, number, blocks in grouped(batches):

@@ -17,10 +17,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from crossroads import errors
-from crossroads.errors import CrossroadsError, EnvironmentProblem
+from crossroads.errors import CrossroadsError, EnvironmentProblem, OutputError
 
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*): (?P<message>.+)$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
+_OURS = "crossroads.errors."
+_NO_SPACE = "No space left on device"  # as Python and Java say it
 _WORKER_DIED = ("Python worker exited unexpectedly", "Python worker process terminated")
 
 
@@ -74,12 +76,18 @@ def explained(error: Exception) -> CrossroadsError:
             "local[1]",
         )
     raised = _raised(text)
+    if _NO_SPACE in text and (raised is None or not raised[0].startswith(_OURS)):
+        return OutputError(
+            "a disk is full: No space left on device",
+            hint="make room where the output goes and where Spark has its temporary files "
+            "(SPARK_LOCAL_DIRS); nothing half-written was left",
+        )
     if raised is None:
         first = (text.strip().splitlines() or [type(error).__name__])[0]
         return CrossroadsError(f"Spark failed: {first}", hint="--debug shows the whole trace")
     kind, message = raised
-    ours = getattr(errors, kind.removeprefix("crossroads.errors."), None)
-    if kind.startswith("crossroads.errors.") and isinstance(ours, type):
+    ours = getattr(errors, kind.removeprefix(_OURS), None)
+    if kind.startswith(_OURS) and isinstance(ours, type):
         assert issubclass(ours, CrossroadsError)
         return ours(message)  # its hint is a part of the message already
     return CrossroadsError(

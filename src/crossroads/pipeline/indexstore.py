@@ -114,14 +114,14 @@ class IndexStore:
             raise self._damaged(STORE) from error
         if version != FORMAT_VERSION:
             raise ForeignIndex(
-                f"the index store {self.folder.uri} has format version {version}, this release "
+                f"the index store {self.folder.shown} has format version {version}, this release "
                 f"reads {FORMAT_VERSION}",
                 hint="choose another --index-store",
             )
         if hash_ != schema.hash:
             changes = "; ".join(schema.changes_from(described)) or "details differ"
             raise OtherSchema(
-                f"the index store {self.folder.uri} was made for another schema: {changes}",
+                f"the index store {self.folder.shown} was made for another schema: {changes}",
                 hint="choose another --index-store for this schema",
             )
         found = Pinned(mapping_of(spec, schema), cells_there, asked)
@@ -135,7 +135,7 @@ class IndexStore:
         ):
             if asked is not None and asked != there:
                 raise UsageError(
-                    f"the index store {self.folder.uri} was made with {flag} {there}, "
+                    f"the index store {self.folder.shown} was made with {flag} {there}, "
                     f"not {flag} {asked}",
                     hint=f"leave {flag} out to use the store as it is, or choose another "
                     "--index-store",
@@ -179,8 +179,8 @@ class IndexStore:
         for one in manifest.files:
             if one.name not in there or there[one.name].size != one.bytes:
                 raise DamagedIndex(
-                    f"the index store lacks {folder.uri}/{one.name}, or a part of it",
-                    hint=f"delete {folder.uri}: it is built again",
+                    f"the index store lacks {folder.shown}/{one.name}, or a part of it",
+                    hint=f"delete {folder.shown}: it is built again",
                 )
         self._mark(folder)
         return manifest
@@ -233,7 +233,7 @@ class IndexStore:
     def _damaged(self, name: str, folder: Folder | None = None) -> DamagedIndex:
         where = folder or self.folder
         return DamagedIndex(
-            f"{where.uri}/{name} is damaged", hint=f"delete {where.uri}: it is built again"
+            f"{where.shown}/{name} is damaged", hint=f"delete {where.shown}: it is built again"
         )
 
 

@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from shutil import copyfileobj
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -50,10 +51,26 @@ class Folder:
                 f"{text} cannot be an index store: {_first_line(error)}",
                 hint="use a folder, or a URI such as hdfs://host/path, s3://bucket/path",
             ) from error
-        return Folder(text.rstrip("/"))
+        path, mark, about = text.partition("?")
+        return Folder(f"{path.rstrip('/')}{mark}{about}")
 
     def child(self, name: str) -> Folder:
-        return Folder(f"{self.uri}/{name}")
+        return Folder(self.uri_of(name))
+
+    def uri_of(self, name: str) -> str:
+        """Of something in it. What stands behind a question mark is about the file system."""
+        if "://" not in self.uri:
+            return f"{self.uri}/{name}"
+        path, mark, about = self.uri.partition("?")
+        return f"{path.rstrip('/')}/{name}{mark}{about}"
+
+    @property
+    def shown(self) -> str:
+        """For people: a URI may have a password in it."""
+        if "://" not in self.uri:
+            return self.uri
+        url = urlsplit(self.uri)
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
     @property
     def local(self) -> Path | None:
@@ -128,6 +145,10 @@ class Folder:
                     copyfileobj(source, out)
                 found.move(unfinished, f"{path}/{name}")
                 return here.stat().st_size, result
+        except IndexFileError as error:  # of `write`: it names the unfinished file
+            if isinstance(error.__cause__, OSError):
+                raise self._cannot("write", error.__cause__) from error
+            raise
         except (OSError, pa.ArrowException) as error:
             raise self._cannot("write", error) from error
 
@@ -139,13 +160,13 @@ class Folder:
             found = path.stat().st_size
         except OSError as error:
             raise IndexFileError(
-                f"the index store has no {self.uri}/{name} that can be read here",
+                f"the index store has no {self.shown}/{name} that can be read here",
                 hint="on a cluster, all machines must see the store: use a shared folder or a URI",
             ) from error
         if found != size:
             raise IndexFileError(
                 f"{path} has {found:,} bytes where the index store says {size:,}",
-                hint=f"delete {self.uri}: it is built again",
+                hint=f"delete {self.shown}: it is built again",
             )
         return path
 
@@ -173,7 +194,7 @@ class Folder:
 
     def _cannot(self, verb: str, error: Exception, name: str = "") -> IndexFileError:
         return IndexFileError(
-            f"cannot {verb} the index store {self.uri}{'/' + name if name else ''}: "
+            f"cannot {verb} the index store {self.shown}{'/' + name if name else ''}: "
             f"{_first_line(error)}",
             hint="check its permissions and the free space",
         )
@@ -243,7 +264,7 @@ def cached_copy(
             temporary.unlink(missing_ok=True)
     except (OSError, pa.ArrowException) as error:
         raise IndexFileError(
-            f"cannot copy {folder.uri}/{name} to {cache_folder}: {_first_line(error)}",
+            f"cannot copy {folder.shown}/{name} to {cache_folder}: {_first_line(error)}",
             hint="check that it is there, and the free space",
         ) from error
     return copy
