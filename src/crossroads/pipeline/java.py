@@ -165,6 +165,11 @@ def _major(version: str) -> int | None:
     return int(number.group(1)) if number else None
 
 
+# Set in the environment of whoever finishes his work after SIGTERM, which supervisors often send to
+# every process of a service: Java then leaves only when its driver does.
+OUTLIVES_TERM = "CROSSROADS_JAVA_OUTLIVES_TERM"
+
+
 def launcher_home(java: Java, environ: Mapping[str, str] = os.environ) -> Path:
     """A folder to use as JAVA_HOME whose `bin/java` starts `java` without its unwanted options."""
     text = _launcher_text(java)
@@ -193,6 +198,7 @@ def _launcher_text(java: Java) -> str:
     unwanted = "|".join(java.unwanted_options)
     return f"""#!/bin/sh
 # Starts Java for Spark without options that Crossroads does not need. Safe to delete.
+[ -z "${{{OUTLIVES_TERM}:-}}" ] || trap '' TERM
 for argument do
   shift
   case $argument in

@@ -21,6 +21,8 @@ from crossroads.pipeline.stream.journal import write_durably
 
 CARD = "stream.json"
 LOCK = ".lock"
+BATCHES = "batches"  # the records of its batches
+SPARK = "spark"  # Structured Streaming's own checkpoint, within ours
 FORMAT = 1  # of the checkpoint; another one is never guessed at
 
 
@@ -89,6 +91,10 @@ class Checkpoint:
                 f"{self.folder} is the checkpoint of another schema: {changes}",
                 hint="use the schema it was started with, or a new checkpoint",
             )
+        if self._is_unused():
+            # Nothing was taken or told yet: a slip of the first start may be corrected.
+            found = msgspec.structs.replace(found, source=source, sink=sink)
+            write_durably(path, msgspec.json.encode(found))
         for what, now, before in (
             ("reads", source, found.source),
             ("writes to", sink, found.sink),
@@ -99,6 +105,11 @@ class Checkpoint:
                     hint="a checkpoint belongs to one source and one sink: use a new one",
                 )
         return found
+
+    def _is_unused(self) -> bool:
+        begun = (self.folder / BATCHES).glob("*.json")
+        planned = (self.folder / SPARK / "offsets").glob("[0-9]*")  # by Spark, before we hear of it
+        return not any(begun) and not any(planned)
 
 
 def read_card(folder: Path) -> Card | None:

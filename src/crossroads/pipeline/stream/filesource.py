@@ -37,13 +37,19 @@ class FileSource:
     def name(self) -> str:
         return f"folder {self.folder.absolute()}"
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def check(self) -> None:
+        if not self.folder.exists():
+            raise SourceError(
+                f"the folder of events {self.folder} does not exist",
+                hint="make it, even if it is empty for now",
+            )
         if not self.folder.is_dir():
-            what = "is a file" if self.folder.exists() else "does not exist"
             raise UsageError(
-                f"{self.folder} {what}",
+                f"{self.folder} is a file",
                 hint="a stream reads a folder to which files are added; one file: crossroads match",
             )
+
+    def frame(self, spark: SparkSession) -> DataFrame:
         reader = (
             spark.readStream.format("binaryFile")
             .schema(_ROWS)

@@ -231,9 +231,13 @@ def late_before(latest: int | None, max_delay_ms: int, time: Attribute) -> str |
     if latest is None:
         return None
     delay = timedelta(milliseconds=max_delay_ms)
-    if time.type.kind is Kind.DATE:
-        return (date(1970, 1, 1) + timedelta(days=latest) - delay).isoformat()
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=latest) - delay).isoformat()
+    try:
+        if time.type.kind is Kind.DATE:
+            return (date(1970, 1, 1) + timedelta(days=latest) - delay).isoformat()
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=latest)
+        return (moment - delay).isoformat()
+    except OverflowError:
+        return None  # before the year 1 there is nothing
 
 
 def late_of(record: Record, time: Attribute | None) -> Late | None:

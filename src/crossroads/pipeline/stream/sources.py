@@ -35,8 +35,11 @@ class Source(Protocol):
     def name(self) -> str:
         """For messages, and to tell one stream's checkpoint from another's."""
 
+    def check(self) -> None:
+        """Refuse what cannot work, before Spark is started."""
+
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The streaming DataFrame; refuses what cannot work before anything runs."""
+        """The streaming DataFrame."""
 
     def arrived(self, frame: DataFrame, landing: Path, cutting: Cutting) -> Arrived:
         """The batch that Spark hands over. `landing` is an empty folder for whoever needs one."""
