@@ -45,7 +45,7 @@ EVENTS = [
 TABLE = event_table(SCHEMA, EVENTS)
 FILTERS = ("price > 4", "price BETWEEN 1 AND 5", "name = 'ab'", "contains(name, 'a')", "TRUE")
 BAD = ("price >", "cost > 1")
-IDS = [f"s{number}" for number in range(8)]
+IDS = [f"s{number}" for number in range(5)]
 NOW = 1_700_000_000_000  # 2023-11-14 22:13:20 UTC
 SECOND = 1_000
 
@@ -205,10 +205,11 @@ class Life(RuleBasedStateMachine):
     def restart(self) -> None:
         self.log = self.reopened(None)
         assert self.log.current == self.version
-        # Nothing is applied again. What came after the version, and changed nothing, is told again:
-        # nobody can know whether it was told.
-        assert not any(one.entry.changed for one in self.log.poll(self.now))
-        assert len(list(self.log.history())) == self.entries
+        # Nothing is applied again. What was rejected, and what came after the version, is told
+        # again: nobody can know whether it was told.
+        for one in self.log.poll(self.now):
+            assert one.rejects or not one.entry.changed
+        assert (len(list(self.log.history())), self.log.current) == (self.entries, self.version)
 
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
@@ -217,8 +218,10 @@ class Life(RuleBasedStateMachine):
         self.log = self.reopened(version)
         assert self.log.current == version
         check(self.log, version, self.past[version], self.now)
-        later = [one.version for one in self.log.poll(self.now) if one.entry.changed]
+        told = [one for one in self.log.poll(self.now) if one.entry.changed]
+        later = [one.version for one in told if one.version > version]
         assert later == list(range(version + 1, self.version + 1))
+        assert all(one.rejects for one in told if one.version <= version)
         assert self.log.current == self.version
 
     @rule(data=st.data())
@@ -305,6 +308,19 @@ def test_an_upsert_ends_a_pause(folder: Path) -> None:
     assert log.current == 3 and ids(log) == {"x", "y"}
 
 
+def test_a_pause_outlives_restarts_and_other_changes(folder: Path) -> None:
+    csv(folder / "b.csv", "op,id", [["pause", "x"]])
+    opened(folder).poll(NOW)
+    csv(folder / "c.csv", "id,subscriber,filter", [["z", "cy", "TRUE"]])
+    log = opened(folder)
+    log.poll(NOW)
+    assert (log.current, ids(log)) == (3, {"y", "z"})
+    csv(folder / "d.csv", "op,id", [["resume", "x"]])
+    log = opened(folder)
+    (one,) = log.poll(NOW)
+    assert (one.counts.resumed, ids(log)) == (1, {"x", "y", "z"})
+
+
 def test_every_fault_of_a_row_is_named_with_its_line(folder: Path) -> None:
     log = taken_up(folder)
     rows = [
@@ -345,7 +361,8 @@ def test_a_file_that_cannot_be_used_is_one_reject(folder: Path, name: str, text:
     assert ids(log) == {"x"}
     assert log.drain_warnings() and not log.drain_warnings()
     again = opened(folder)
-    assert again.poll(NOW) == [] and len(list(again.history())) == 3  # taken up once
+    assert again.poll(NOW) == [broken]  # the reject is told again, under its number
+    assert again.poll(NOW) == [] and len(list(again.history())) == 3
 
 
 def test_a_change_that_changes_nothing_is_no_version(folder: Path) -> None:

@@ -71,7 +71,9 @@ class SubscriptionLog:
         self.current = version  # assigned by `poll` only
         self._store = store
         self._journal = journal
-        self._told = _entry_of(journal, version)
+        # Entries up to the first number were told; up to the second one, all but their rejects.
+        self._told = sum(one.version < store.versions()[0] for one in journal.entries)
+        self._known = _entry_of(journal, version)
         self._kept_from = self._deleted_below = NOTHING_YET
         self._snapshot_file = SnapshotFile(path)
         self._folder = ChangeFolder(path, journal.entries)
@@ -104,6 +106,12 @@ class SubscriptionLog:
                 raise _not_there(needed, store)
         store.keep_only(kept, (), range(1, journal.last + 1))
         return cls(Path(path), schema, store, journal, wanted)
+
+    @property
+    def living(self) -> int:
+        """Neither paused nor expired, when the last change was taken up."""
+        entries = self._journal.entries
+        return entries[-1].living if entries else 0
 
     # -- for batches -------------------------------------------------------------------------
 
@@ -140,8 +148,8 @@ class SubscriptionLog:
         """Take up everything new. A file that cannot be used is an entry with one reject, and
         changes nothing.
 
-        The first poll also tells what came after the version that was opened, whether or not it was
-        told before the restart: nobody can know.
+        The first poll also tells what came after the version that was opened, and again what was
+        rejected before it, as far as it is kept: nobody knows what was told before the restart.
         """
         with self._polling:
             news = self._folder.new(self._warn) if self.path.is_dir() else self._snapshots()
@@ -149,9 +157,13 @@ class SubscriptionLog:
                 if not self._take_up(file, now_ms):
                     break  # it is being written: it and those after it with the next poll
             self.current = self._journal.newest
+            committed = [
+                one
+                for one in self.history(self._told)
+                if one.entry.number > self._known or one.rejects
+            ]
             self._settle()
-            committed = list(self.history(self._told))
-            self._told = self._journal.last
+            self._told = self._known = self._journal.last
             return committed
 
     def _snapshots(self) -> Iterator[NewFile]:
