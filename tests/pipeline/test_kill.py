@@ -33,8 +33,8 @@ PAUSE_SECONDS = 0.02  # between looks at what another process does
 class Match:
     """A `crossroads match` in a process group of its own."""
 
-    def __init__(self, folder: Path, output: Path) -> None:
-        words = ["match", "--json", "--format", "csv"]  # text takes longer to write
+    def __init__(self, folder: Path, output: Path, *more: str) -> None:
+        words = ["match", "--json", "--format", "csv", *more]  # text takes longer to write
         words += [
             "--schema",
             str(folder / "schema.toml"),
@@ -54,12 +54,14 @@ class Match:
 
     def wait_until_matching(self) -> None:
         """A worker has a part open: it is in the middle of its work."""
-        pattern = f".{self.output.name}.staging-*/notifications/.part-*"
+        self.wait_for(self.output.parent, f".{self.output.name}.staging-*/notifications/.part-*")
+
+    def wait_for(self, folder: Path, pattern: str) -> None:
         for _ in _looks():
-            if any(self.output.parent.glob(pattern)):
+            if any(folder.glob(pattern)):
                 return
             assert self.process.poll() is None, self.process.communicate()
-        raise AssertionError("nothing was being matched")
+        raise AssertionError(f"there was no {pattern}")
 
     def finish(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=START_SECONDS_MAX)
@@ -196,6 +198,39 @@ def test_a_killed_worker_is_survived(workload: Path, undisturbed: Path, old_outp
     assert (code, err) == (0, "")
     assert notifications(old_output) == notifications(undisturbed)
     assert not leftovers(old_output)
+
+
+def test_an_index_store_whose_build_is_killed_is_built_again(
+    workload: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    """All processes at once, as when power is lost: a set without its manifest is none."""
+    store, output = tmp_path / "store", tmp_path / "out"
+    more = ("--plan", "keyed", "--index-store", str(store))
+    run = Match(workload, output, *more)
+    try:
+        run.wait_for(store, "sets/*/*")  # the first file of a cell, or a part of it
+    finally:
+        run.stop()
+    assert not list(store.glob("sets/*/manifest.json"))
+    assert not output.exists()
+    made = []
+    for _ in range(2):
+        again = Match(workload, output, *more)
+        try:
+            code, out, err = again.finish()
+        finally:
+            again.stop()
+        assert (code, err) == (0, "")
+        made.append(json.loads(out)["index"])
+        assert pairs_in(output) == pairs_in(undisturbed)
+    assert made == ["built", "reused"]
+    assert not leftovers(output)
+
+
+def pairs_in(output: Path) -> list[str]:
+    """In any order: tasks of `keyed` are not those of `direct`."""
+    parts = (output / "notifications").glob("*.csv")
+    return sorted(line for part in parts for line in part.read_text().splitlines()[1:])
 
 
 def test_an_interrupted_run_says_nothing_of_java(workload: Path, old_output: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from crossroads.errors import EventError, SourceError, SubscriptionError
 from crossroads.lab.workloads import stocks, uniform, write_workload
 from crossroads.model.schema import Schema
+from crossroads.pipeline import sidesample
 from crossroads.pipeline import survey as surveying
 from crossroads.pipeline.source import list_files, plan_splits
 from crossroads.pipeline.survey import Survey, survey
@@ -56,7 +57,7 @@ def test_a_sorted_file_is_sampled_from_end_to_end(tmp_path: Path) -> None:
 
 def test_splits_lie_over_the_whole_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "SPLIT_BYTES", 10_000)
-    monkeypatch.setattr(surveying, "ROWS_READ", 800)
+    monkeypatch.setattr(sidesample, "ROWS_READ", 800)
     lines = "".join(f"{n},{n}\n" for n in range(20_000))
     found = survey_of(tmp_path, "id,subscriber,filter\na,u,x > 3\n", "id,x\n" + lines)
     seen = found.sample.events["x"].to_pylist()

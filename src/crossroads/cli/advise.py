@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 PAGE = Path("advice.html")
 TABLE_WIDTH = 132  # a line of the table stays a line, also in a file or a narrow window
-MEMORY_SHARE = 0.5  # of what is free now: the rest is for Spark, for events and for results
 
 _EXAMPLES = examples(
     "crossroads advise --schema stocks.toml --subscriptions subscriptions.parquet "
@@ -81,16 +80,16 @@ def advise(
     known = read_schema(schema)
     page = output if output is not None or as_json else PAGE
     from crossroads.pipeline import advice as advising
-    from crossroads.pipeline.machine import available_memory, usable_cores
+    from crossroads.pipeline.machine import spare_memory, usable_cores
 
-    spare = available_memory() * MEMORY_SHARE if memory is None else memory * 2**30
+    spare = spare_memory() if memory is None else int(memory * 2**30)
     with LateStatus("looking at both sides") as status:
         found = advising.advise(
             known,
             subscriptions,
             events,
             cores=cores or usable_cores(),
-            memory=int(spare),
+            memory=spare,
             local=not cluster,
             say=status.say,
         )

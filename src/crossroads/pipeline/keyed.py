@@ -95,7 +95,7 @@ def placement_for(
 ) -> Placement:
     """For so many events of these splits; foreseen from a sample of them (see `placement`)."""
     pinned = subscriptions.pinned
-    sample = sample_events(splits, pinned.mapping.schema)
+    sample = sample_events(splits, pinned.mapping.schema).sampled
     sampled = pinned.cells.cells_of_keys(pinned.mapping.keys_of_events(sample))
     load, seen = sampled_load(sampled, subscriptions.waiting)
     visits = int(seen[load > 0].sum()) / max(1, sample.num_rows)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
+SPARE_SHARE = 0.5  # of what is free, for an index: the rest is for Spark, the events, the answer
 
 
 def usable_cores(cgroup: Path = CGROUP) -> int:
@@ -37,6 +38,11 @@ def available_memory(cgroup: Path = CGROUP, meminfo: Path = Path("/proc/meminfo"
         cache = _memory_stat(cgroup / "memory.stat", "inactive_file")
         available = min(available, max(0, int(limit[0]) - int(used[0]) + cache))
     return available
+
+
+def spare_memory() -> int:
+    """Bytes that a run may take for an index."""
+    return int(available_memory() * SPARE_SHARE)
 
 
 def total_memory() -> int:

@@ -18,7 +18,7 @@ from crossroads.errors import EventError, SubscriptionError, UsageError
 from crossroads.mapping.fit import MAPPINGS
 from crossroads.model.schema import Schema
 from crossroads.pipeline.estimate import Estimate, estimates, sql_estimate
-from crossroads.pipeline.machine import available_memory, usable_cores
+from crossroads.pipeline.machine import spare_memory, usable_cores
 from crossroads.pipeline.meeting import Meeting, replicas_for
 from crossroads.pipeline.session import default_master, existing_session, is_local
 from crossroads.pipeline.situation import Surveyed
@@ -26,7 +26,6 @@ from crossroads.pipeline.survey import survey
 
 Plan = Literal["auto", "direct", "indexed", "keyed", "naive", "sql"]
 PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "sql", "keyed", "naive")
-MEMORY_SHARE = 0.5  # of what is free: the rest is for Spark, the events and the answer
 TASKS_PER_CORE = 4  # evens out tasks that take longer than others
 
 
@@ -86,8 +85,7 @@ def choose_plan(
     except (SubscriptionError, EventError):
         # Nothing usable was sampled: all may be rejects, and those are found by matching.
         return Chosen("direct" if local and asked == "auto" else "indexed")
-    memory = int(available_memory() * MEMORY_SHARE)
-    here = seen.situation(cores=_cores(), memory=memory, local=local)
+    here = seen.situation(cores=_cores(), memory=spare_memory(), local=local)
     surveyed = Surveyed(here, seen.sample)
     if asked == "sql":
         best = sql_estimate(surveyed, (mapping,) if mapping else MAPPINGS, cells)

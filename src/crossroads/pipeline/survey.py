@@ -1,18 +1,16 @@
 """A look at both sides before anything is decided: a sample of each, and how many there are.
 
-The sample is rows at equal distances from the beginnings of a few splits, which lie over the whole
-input; how many rows there are is known for Parquet and foreseen for text, from how many lines the
-beginnings of the splits have.
+How many rows there are is known for Parquet and foreseen for text, from how many lines the
+beginnings of the sampled splits have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,7 +19,7 @@ from crossroads.mapping.sample import Sample
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import read_filters
 from crossroads.pipeline.parameters import parametrise
-from crossroads.pipeline.reading import read_split, require_columns, text_blocks
+from crossroads.pipeline.sidesample import evenly, sample_events, sample_subscriptions
 from crossroads.pipeline.situation import Side, Situation
 from crossroads.pipeline.source import (
     SourceFile,
@@ -35,10 +33,6 @@ from crossroads.pipeline.subscriptions import COLUMNS
 
 SUBSCRIPTIONS_SAMPLED = 4096  # counts per cell are then right to a few per cent
 EVENTS_SAMPLED = 4096
-SPLITS_SAMPLED = 8  # files are often sorted: a few places say more than one
-ROWS_READ = (
-    131_072  # of which the sample is taken evenly, for the same reason; a fraction of a second
-)
 SPLIT_BYTES = 8 << 20
 LINES_BYTES = 256 << 10  # of each sampled split: thousands of lines, and no time at all
 GZIP_RATIO = 5  # text of such rows packs to about a fifth
@@ -78,7 +72,11 @@ def survey(
     Splits that are known already need not be found again: of a large CSV, that is a reading of all
     of it.
     """
-    named, asked = _subscriptions(subscriptions, subscription_splits)
+    files, splits = list_files(subscriptions), subscription_splits
+    if splits is None:
+        splits = plan_splits(files, None, SPLIT_BYTES)
+    found = sample_subscriptions(splits, COLUMNS, SUBSCRIPTIONS_SAMPLED)
+    named, asked = found.sampled, _side(files, splits, found.seen)
     filters = read_filters(named["filter"], schema)
     if filters.size == len(filters.errors):
         first = next(iter(filters.errors.values()), None)
@@ -86,71 +84,20 @@ def survey(
             f"{subscriptions} has no usable subscription",
             hint="it has no rows with a filter" if first is None else f"the first: {first}",
         )
-    seen, refused, published = _events(events, schema, event_splits)
-    if not seen.num_rows:
+    files, splits = list_files(events), event_splits
+    if splits is None:
+        splits = plan_splits(files, schema, SPLIT_BYTES)
+    found = sample_events(splits, schema, EVENTS_SAMPLED)
+    published = _side(files, splits, found.seen)
+    if not found.seen:
         raise EventError(
             f"{events} has no usable event",
-            hint="the first: " + refused[0] if refused else "it has no rows",
+            hint="the first: " + found.refused[0] if found.refused else "it has no rows",
         )
-    return Survey(Sample(filters, seen), named, asked, published, len(refused))
+    return Survey(Sample(filters, found.sampled), named, asked, published, len(found.refused))
 
 
-def _subscriptions(path: str | Path, splits: Sequence[Split] | None) -> tuple[pa.Table, Side]:
-    files = list_files(path)
-    chosen = _spread(plan_splits(files, None, SPLIT_BYTES) if splits is None else splits)
-    read = -(-ROWS_READ // max(1, len(chosen)))
-    parts = [pa.table({name: pa.array([], pa.string()) for name in COLUMNS})]
-    for split in chosen:
-        require_columns(split, COLUMNS, COLUMNS)
-        tables = (block.table.select(list(COLUMNS)) for block in text_blocks(split, COLUMNS))
-        parts += _first(tables, read)
-    table = pa.concat_tables(parts)
-    asked = table.filter(table["filter"].is_valid())
-    return _thinned(asked, SUBSCRIPTIONS_SAMPLED), _side(files, chosen, asked.num_rows)
-
-
-def _events(
-    path: str | Path, schema: Schema, splits: Sequence[Split] | None
-) -> tuple[pa.Table, list[str], Side]:
-    """The sample, why some of the rows are not in it, and how many there are."""
-    files = list_files(path)
-    chosen = _spread(plan_splits(files, schema, SPLIT_BYTES) if splits is None else splits)
-    read = -(-ROWS_READ // max(1, len(chosen)))
-    parts, refused = [schema.arrow.empty_table()], list[str]()
-
-    def valid(split: Split) -> Iterator[pa.Table]:
-        for batch in read_split(split, schema, read):
-            refused.extend(f"line {one.line}: {one.reason}" for one in batch.rejects)
-            yield batch.table
-
-    for split in chosen:
-        parts += _first(valid(split), read)
-    table = pa.concat_tables(parts)
-    return _thinned(table, EVENTS_SAMPLED), refused, _side(files, chosen, table.num_rows)
-
-
-def _spread(splits: Sequence[Split]) -> list[Split]:
-    """A few splits at equal distances."""
-    count = min(SPLITS_SAMPLED, len(splits))
-    return [splits[at] for at in np.linspace(0, len(splits) - 1, count).astype(int).tolist()]
-
-
-def _first(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
-    for table in tables:
-        yield table.slice(0, rows)
-        rows -= table.num_rows
-        if rows <= 0:
-            return
-
-
-def _thinned(table: pa.Table, rows: int) -> pa.Table:
-    """At most that many, at equal distances."""
-    if table.num_rows > rows:
-        table = table.take(pa.array(np.linspace(0, table.num_rows - 1, rows).astype(np.int64)))
-    return table.combine_chunks()
-
-
-def _side(files: Sequence[SourceFile], sampled: Sequence[Split], rows: int) -> Side:
+def _side(files: Sequence[SourceFile], splits: Sequence[Split], rows: int) -> Side:
     """All rows: of Parquet those it says it has, of text as many as its bytes have room for."""
     total, known, text = 0, 0, 0
     for file in files:
@@ -159,7 +106,7 @@ def _side(files: Sequence[SourceFile], sampled: Sequence[Split], rows: int) -> S
             known += pq.read_metadata(file.path).num_rows
         else:
             text += file.size * (GZIP_RATIO if file.compressed else 1)
-    foreseen = int(text * _lines_per_byte(sampled)) if text else 0
+    foreseen = int(text * _lines_per_byte(evenly(splits))) if text else 0
     return Side(max(rows, known + foreseen), total, exact=not text)
 
 
