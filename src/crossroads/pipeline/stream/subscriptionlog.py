@@ -72,7 +72,8 @@ class SubscriptionLog:
         self._store = store
         self._journal = journal
         # Entries up to the first number were told; up to the second one, all but their rejects.
-        self._told = sum(one.version < store.versions()[0] for one in journal.entries)
+        oldest = store.versions()[0]
+        self._told = sum(one.version < oldest for one in journal.entries)
         self._known = _entry_of(journal, version)
         self._kept_from = self._deleted_below = NOTHING_YET
         self._snapshot_file = SnapshotFile(path)
