@@ -1,12 +1,16 @@
 """Every plan with every mapping on six workloads: was the planner right?
 
-    python -m bench.plans [--quick] [--only NAME]      (make bench-plans; most of an hour)
+    python -m bench.plans [--quick] [--only NAME] [--seed N]    (make bench-plans; most of an hour)
+    python -m bench.plans --fit                                 prices from what was measured
 
-Plans run from the cheapest predicted to the dearest, after a small run of each that warms Spark up;
-one that takes ten times as long as the best so far is stopped. Those that might be the best are run
-three times. The page docs/plans.md has, per
-workload, predicted beside measured, the planner's choice against the best, and the rank
-correlation.
+Plans run from the cheapest predicted to the dearest; one that takes ten times as long as the best
+so far is stopped. Those that might be the best are run three times, the others once. The page
+docs/plans.md has, per workload, predicted beside measured, the planner's choice against the best,
+and the rank correlation.
+
+`--fit` measures nothing. It foresees the measured plans once more with the estimates as they are
+now, fits the prices to what was measured, and prints what pipeline/prices.py should say; the page
+is written again with those that it says. So: measure, fit, edit, fit again.
 """
 
 from __future__ import annotations
@@ -15,26 +19,21 @@ import argparse
 import json
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from bench.sizes import SEED, W2_SYMBOLS
-from crossroads.errors import CrossroadsError
-from crossroads.lab.workloads import mixed, stocks, uniform, write_workload
-from crossroads.pipeline.estimate import MAPPED, Estimate, estimates
-from crossroads.pipeline.job import MatchRequest, read_schema, run_match
-from crossroads.pipeline.machine import available_memory, usable_cores
-from crossroads.pipeline.planner import MEMORY_SHARE
-from crossroads.pipeline.session import spark_session
+from bench.planfit import fitted_prices, unseen
+from bench.planloads import WORKLOADS
+from bench.planpage import QUIET, page
+from bench.planruns import Failed, Job, Runner, Stopped
+from bench.planskew import task_loads
+from bench.sizes import SEED
+from crossroads.pipeline.estimate import Estimate, estimate_of, estimates
+from crossroads.pipeline.job import read_schema
+from crossroads.pipeline.machine import spare_memory, usable_cores
 from crossroads.pipeline.situation import Surveyed
 from crossroads.pipeline.survey import survey
 
@@ -43,74 +42,12 @@ PAGE = ROOT / "docs" / "plans.md"
 NUMBERS = ROOT / "bench" / "results" / "plans.json"
 
 STOP_AT = 10.0  # times the best so far
-STOP_LEAST_SECONDS = 20.0  # while nothing is known
-RUNS = 3
-WARM_SCALE, WARM_RUNS = 0.01, 3
+STOP_FIRST_SECONDS = 120.0  # while nothing is known
+RUNS, RUNS_MAX = 3, 6
 CLOSE = 2.0  # times the best: only those can be the best, and are run three times
-
-
-# -- workloads -------------------------------------------------------------------------------------
-
-
-def _w1(folder: Path, scale: float) -> None:
-    write_workload(uniform(SEED, int(1_000_000 * scale), int(1_000_000 * scale)), folder)
-
-
-def _w2(folder: Path, scale: float) -> None:
-    events, subscriptions = int(1_000_000 * scale), int(100_000 * scale)
-    write_workload(stocks(SEED, events, subscriptions, symbols=W2_SYMBOLS), folder)
-
-
-def _mixed(folder: Path, scale: float) -> None:
-    write_workload(mixed(SEED, int(400_000 * scale), int(100_000 * scale)), folder)
-
-
-def _hot_events(folder: Path, scale: float) -> None:
-    """Half of all events at one point."""
-    workload = uniform(SEED, int(1_000_000 * scale), int(700_000 * scale))
-    files = write_workload(workload, folder)
-    table = pq.read_table(files.events)
-    hot = pa.array(np.arange(table.num_rows) % 2 == 0)
-    for at, name in enumerate(table.column_names):
-        if name != "id":
-            spot = pa.scalar(500_000, table.schema.field(name).type)
-            table = table.set_column(at, name, pc.if_else(hot, spot, table[name]))
-    pq.write_table(table, files.events)
-
-
-def _match_all(folder: Path, scale: float) -> None:
-    """Some subscriptions match every event."""
-    workload = uniform(SEED, int(1_000_000 * scale), int(700_000 * scale))
-    files = write_workload(workload, folder)
-    table = pq.read_table(files.subscriptions)
-    everything = pa.table(
-        {
-            "id": [f"all-{n}" for n in range(20)],
-            "subscriber": [f"auditor-{n}" for n in range(20)],
-            "filter": ["a1 >= 0 OR a1 IS NULL"] * 20,
-        }
-    ).cast(table.schema)
-    pq.write_table(pa.concat_tables([table, everything]), files.subscriptions)
-
-
-def _crowded(folder: Path, scale: float) -> None:
-    """One attribute is selective, and its ranges gather at one end."""
-    write_workload(
-        uniform(SEED, int(1_000_000 * scale), int(1_000_000 * scale), selective=1), folder
-    )
-
-
-WORKLOADS: dict[str, Callable[[Path, float], None]] = {
-    "W1": _w1,
-    "W2": _w2,
-    "mixed": _mixed,
-    "hot events": _hot_events,
-    "match-all": _match_all,
-    "crowded": _crowded,
-}
-
-
-# -- measuring -------------------------------------------------------------------------------------
+QUICK, WARM, LOADS = 0.05, 0.01, 0.1  # shares of the full sizes
+# Without the start of Spark, and without the planner, whose answer is known here.
+STAGES = ("subscriptions", "input", "index", "match", "finish")
 
 
 @dataclass
@@ -118,9 +55,12 @@ class Measured:
     plan: str
     mapping: str | None
     cells: int | None
-    predicted: float
+    predicted: float | None  # seconds; None: refused
+    work: dict[str, float] = field(default_factory=dict)  # what was priced
     seconds: float | None = None  # median; None: stopped, refused or failed
     runs: int = 0
+    disturbed: float = 0.0  # share of the machine that others used meanwhile
+    stages: dict[str, float] | None = None  # seconds of the last run
     stopped: float | None = None  # after so many seconds
     note: str | None = None
     notifications: int | None = None
@@ -129,173 +69,160 @@ class Measured:
     def name(self) -> str:
         return self.plan if self.mapping is None else f"{self.plan}/{self.mapping}"
 
+    def foreseen(self, estimate: Estimate) -> None:
+        self.cells = estimate.cells
+        self.note = estimate.refused
+        self.predicted = None if estimate.refused else round(estimate.seconds, 3)
+        self.work = {name: float(often) for name, often in estimate.work.items()}
 
-def measure(name: str, make: Callable[[Path, float], None], scale: float) -> dict[str, Any]:
+
+def surveyed(folder: Path) -> Surveyed:
+    """As the planner sees it."""
+    schema = read_schema(folder / "schema.toml")
+    seen = survey(schema, folder / "subscriptions.parquet", folder / "events.parquet")
+    here = seen.situation(cores=usable_cores(), memory=spare_memory(), local=True)
+    return Surveyed(here, seen.sample)
+
+
+def rows_of(seen: Surveyed) -> list[int]:
+    """Subscriptions and events."""
+    return [seen.situation.subscriptions.count, seen.situation.events.count]
+
+
+def loads_of(name: str, seed: int) -> dict[str, Any]:
+    """Of the tasks of plan `keyed`; ratios, so a part of the workload will do."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "in")
-        make(folder, scale)
-        small = Path(scratch, "small")
-        make(small, WARM_SCALE)
-        _Bench(small, Path(scratch)).warm_up()
-        found = list(_Bench(folder, Path(scratch)).all())
+        WORKLOADS[name](folder, LOADS, seed)
+        return task_loads(surveyed(folder), folder)
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+
+def measure(name: str, scale: float, seed: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, small = Path(scratch, "in"), Path(scratch, "small")
+        WORKLOADS[name](folder, scale, seed)
+        WORKLOADS[name](small, WARM, seed)
+        with Runner(small) as runner:
+            found = list(_all(folder, runner))
+        rows = rows_of(surveyed(folder))
     best = min((one.seconds for one in found if one.seconds is not None), default=None)
     answers = {one.notifications for one in found if one.notifications is not None}
     if len(answers) > 1:
         raise SystemExit(f"{name}: plans disagree: {answers}")
-    return {"workload": name, "best": best, "plans": [asdict(one) for one in found]}
+    return {
+        "workload": name,
+        "scale": scale,
+        "seed": seed,
+        "rows": rows,
+        "best": best,
+        "plans": [asdict(one) for one in found],
+    }
 
 
-class _Bench:
-    def __init__(self, folder: Path, scratch: Path) -> None:
-        self.scratch = scratch
-        self.schema = folder / "schema.toml"
-        self.subscriptions = folder / "subscriptions.parquet"
-        self.events = folder / "events.parquet"
-        self.spark = spark_session()
-        self.best: float | None = None
+def _all(folder: Path, runner: Runner) -> Iterator[Measured]:
+    best: float | None = None
+    for estimate in estimates(surveyed(folder)):
+        one = Measured(estimate.plan, estimate.mapping, None, None)
+        one.foreseen(estimate)
+        if estimate.refused is None:
+            _run(one, str(folder), runner, best)
+            if one.seconds is not None:
+                best = min(best or one.seconds, one.seconds)
+        print(f"  {one.name}: predicted {one.predicted}, {one.seconds or one.note}", flush=True)
+        yield one
 
-    def predicted(self) -> list[Estimate]:
-        seen = survey(read_schema(self.schema), self.subscriptions, self.events)
-        memory = int(available_memory() * MEMORY_SHARE)
-        here = seen.situation(cores=usable_cores(), memory=memory, local=True)
-        return estimates(Surveyed(here, seen.sample))
 
-    def warm_up(self) -> None:
-        """Each plan a few times: the JVM compiles what it does often, and nobody should pay for it
-        because he came first."""
-        for plan in ("direct", "indexed", "sql", "keyed", "naive"):
-            for _ in range(WARM_RUNS):
-                self.job(plan, "hilbert" if plan in MAPPED else None, None, None)
-
-    def all(self) -> Iterator[Measured]:
-        self.job("direct", None, None, None)  # reads everything once, starts the workers
-        for estimate in self.predicted():
-            one = Measured(
-                estimate.plan, estimate.mapping, estimate.cells, round(estimate.seconds, 3)
-            )
-            if estimate.refused is not None:
-                one.note = estimate.refused
-            else:
-                self.run(one)
-            print(f"  {one.name}: predicted {one.predicted}, {one.seconds or one.note}", flush=True)
-            yield one
-
-    def run(self, one: Measured) -> None:
-        times: list[float] = []
-        limit = max(STOP_LEAST_SECONDS, STOP_AT * (self.best or 0.0))
-        while len(times) < RUNS and (not times or times[0] <= CLOSE * (self.best or times[0])):
-            started = time.perf_counter()
-            try:
-                seconds, told = self.job(one.plan, one.mapping, one.cells, limit)
-            except CrossroadsError as error:
-                took = time.perf_counter() - started
-                if took >= limit:
-                    one.stopped, one.note = round(took, 1), f"stopped after {took:.0f} s"
-                else:
-                    one.note = error.message
-                return
-            times.append(seconds)
-            one.notifications = told
-        one.seconds, one.runs = round(statistics.median(times), 3), len(times)
-        self.best = min(self.best or one.seconds, one.seconds)
-
-    def job(
-        self, plan: str, mapping: str | None, cells: int | None, limit: float | None
-    ) -> tuple[float, int]:
-        """Seconds without the start of Spark, and the number of notifications."""
-        context = self.spark.sparkContext
-        timer = threading.Timer(limit or 3600.0, context.cancelAllJobs)
-        timer.start()
+def _run(one: Measured, folder: str, runner: Runner, best: float | None) -> None:
+    times: list[tuple[float, float]] = []  # how disturbed, seconds
+    limit = STOP_AT * best if best else STOP_FIRST_SECONDS
+    while _again(times, best):
+        started = time.perf_counter()
+        job = Job(folder, one.plan, one.mapping, one.cells)
         try:
-            with tempfile.TemporaryDirectory(dir=self.scratch) as out:
-                done = run_match(
-                    MatchRequest(
-                        schema=self.schema,
-                        subscriptions=self.subscriptions,
-                        events=self.events,
-                        output=Path(out, "out"),
-                        plan=plan,  # type: ignore[arg-type]
-                        mapping=mapping,
-                        cells=cells,
-                    )
-                )
-        finally:
-            timer.cancel()
-        seconds = done["seconds"]
-        return seconds["total"] - seconds["spark"] - seconds["plan"], done["counts"][
-            "notifications"
-        ]
+            # Nobody needs to be warm to be stopped.
+            done = runner.run(job, limit, warm=(one.predicted or 0.0) < limit)
+        except Stopped:
+            one.stopped, one.note = round(limit, 1), f"stopped after {limit:.0f} s"
+            return
+        except Failed as error:
+            one.note = f"{error} after {time.perf_counter() - started:.0f} s"
+            return
+        stages: dict[str, float] = done["seconds"]
+        times.append((done["disturbed"], sum(stages[name] for name in STAGES)))
+        one.stages, one.notifications = stages, done["counts"]["notifications"]
+    quietest = sorted(times)[:RUNS]
+    one.seconds = round(statistics.median(seconds for _, seconds in quietest), 3)
+    one.runs, one.disturbed = len(quietest), quietest[-1][0]
 
 
-# -- the page --------------------------------------------------------------------------------------
+def _again(times: list[tuple[float, float]], best: float | None) -> bool:
+    """Three quiet runs of what may be the best, or as many as it takes to give up on quiet ones;
+    one of the others."""
+    if not times:
+        return True
+    if len(times) >= RUNS_MAX or times[0][1] > CLOSE * (best or times[0][1]):
+        return False
+    return sum(disturbed <= QUIET for disturbed, _ in times) < RUNS
 
 
-def rank_correlation(predicted: list[float], measured: list[float]) -> float:
-    """Spearman's, without ties to speak of."""
-    ranks = [np.argsort(np.argsort(values)) for values in (predicted, measured)]
-    return float(np.corrcoef(*ranks)[0, 1])
+# -- foreseeing again ------------------------------------------------------------------------------
 
 
-def page(results: list[dict[str, Any]]) -> str:
-    lines = [
-        "# Plans: predicted and measured",
-        "",
-        "Made by `make bench-plans`; do not edit. Seconds of the job without the start of Spark,",
-        "on two cores; a plan is stopped at ten times the best. The choice is what `auto` takes.",
-        "",
-        "| workload | planner's choice | best plan | choice / best | rank correlation |",
-        "|---|---|---|---|---|",
-    ]
-    for result in results:
-        done = [one for one in result["plans"] if one["seconds"] is not None]
-        choice = result["plans"][0]
-        best = min(done, key=lambda one: one["seconds"])
-        # What was stopped took at least so long.
-        known = [one for one in result["plans"] if one["seconds"] or one["stopped"]]
-        rho = rank_correlation(
-            [one["predicted"] for one in known],
-            [one["seconds"] or one["stopped"] * 10 for one in known],
-        )
-        ratio = (choice["seconds"] or float("inf")) / best["seconds"]
-        lines.append(
-            f"| {result['workload']} | {_name(choice)} {choice['seconds']} s | {_name(best)} "
-            f"{best['seconds']} s | {ratio:.2f} | {rho:.2f} |"
-        )
-    for result in results:
-        lines += [
-            "",
-            f"## {result['workload']}",
-            "",
-            "| plan | cells | predicted, s | measured, s | runs | |",
-            "|---|---|---|---|---|---|",
-        ]
-        for one in result["plans"]:
-            measured = "" if one["seconds"] is None else f"{one['seconds']:.2f}"
-            lines.append(
-                f"| {_name(one)} | {one['cells'] or ''} | {one['predicted']:.2f} | {measured} | "
-                f"{one['runs'] or ''} | {one['note'] or ''} |"
-            )
-    return "\n".join(lines) + "\n"
+def foresee_again(result: dict[str, Any]) -> None:
+    """The measured plans, with as many cells as they were measured with; in place."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "in")
+        WORKLOADS[result["workload"]](folder, result["scale"], result["seed"])
+        seen = surveyed(folder)
+        if rows_of(seen) != result["rows"]:
+            name = result["workload"]
+            raise SystemExit(f"{name} was measured at another size: --only {name!r} measures again")
+        for plan in result["plans"]:
+            if plan["seconds"] is not None or plan["stopped"] is not None:
+                one = Measured(plan["plan"], plan["mapping"], plan["cells"], None)
+                one.foreseen(estimate_of(seen, one.plan, one.mapping, one.cells))
+                plan |= {"predicted": one.predicted, "work": one.work}
+    result["plans"].sort(key=lambda plan: (plan["predicted"] is None, plan["predicted"] or 0.0))
 
 
-def _name(one: dict[str, Any]) -> str:
-    return one["plan"] if one["mapping"] is None else f"{one['plan']}/{one['mapping']}"
+def _known() -> dict[str, dict[str, Any]]:
+    """What was measured before, by workload."""
+    if not NUMBERS.exists():
+        return {}
+    return {one["workload"]: one for one in json.loads(NUMBERS.read_text())}
+
+
+def _keep(known: dict[str, dict[str, Any]]) -> None:
+    NUMBERS.parent.mkdir(parents=True, exist_ok=True)
+    NUMBERS.write_text(json.dumps([*known.values()], indent=1))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-plans")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the sizes")
-    parser.add_argument("--only", default="", help="workloads whose name contains this")
+    parser.add_argument("--only", default="", help="workloads whose name has this; the others stay")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the workloads")
+    parser.add_argument("--fit", action="store_true", help="fit prices to the last measurements")
     options = parser.parse_args()
-    results = []
-    for name, make in WORKLOADS.items():
+    scale = QUICK if options.quick else 1.0
+    known = _known() if options.fit or options.only else {}
+    if options.fit:
+        for result in known.values():
+            foresee_again(result)
+        print(fitted_prices([*known.values()]))
+    for name in () if options.fit else WORKLOADS:
         if options.only in name:
             print(name, flush=True)
-            results.append(measure(name, make, 0.05 if options.quick else 1.0))
-    NUMBERS.parent.mkdir(parents=True, exist_ok=True)
-    NUMBERS.write_text(json.dumps(results, indent=1))
-    text = page(results)
-    if not options.quick and not options.only:
+            known[name] = measure(name, scale, options.seed)
+            _keep(known)
+    _keep(known)
+    results = [known[name] for name in WORKLOADS if name in known]
+    loads = {name: loads_of(name, options.seed) for name in WORKLOADS}
+    text = page(results, unseen(results), loads)
+    if all(one["scale"] == 1.0 for one in results):
         PAGE.write_text(text)
     print(text)
 

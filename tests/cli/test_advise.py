@@ -91,6 +91,7 @@ def test_programs_get_json_and_no_page(here: Path, capsys: pytest.CaptureFixture
     assert report["page"] is None
     assert set(report["estimates"][0]) == {
         "plan", "mapping", "cells", "counts", "bytes_shuffled", "index_bytes", "seconds", "refused",
+        "work",
     }  # fmt: skip
     assert not (here / "advice.html").exists()
 

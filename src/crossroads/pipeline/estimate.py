@@ -2,15 +2,15 @@
 
 Two steps, kept apart. **Counts** are facts about the data: how many cells a subscription stands in,
 how many an event visits, how many subscriptions it meets there. They are measured on the sample and
-scaled. **Seconds** are counts times prices (`PRICES`), the price of one unit of work on one core,
-guessed from single runs until `make bench-plans` has calibrated them. The order of plans follows
-from the counts; the prices only have to be right in proportion.
+scaled. **Seconds** are work, which follows from the counts, times prices (`prices`), which were
+fitted to measured runs. The order of plans follows from the counts; the prices only have to be
+right in proportion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import exp, inf
 
 from crossroads.errors import UsageError
@@ -19,6 +19,7 @@ from crossroads.mapping.contract import Mapping
 from crossroads.mapping.fit import MAPPINGS
 from crossroads.mapping.limits import explosion_of
 from crossroads.pipeline.keyedsample import KeyedSample
+from crossroads.pipeline.prices import PRICES, Work
 from crossroads.pipeline.situation import Side, Situation, Surveyed
 from crossroads.pipeline.wording import size_text
 
@@ -31,6 +32,7 @@ __all__ = [
     "Situation",
     "Surveyed",
     "counted",
+    "estimate_of",
     "estimates",
     "sql_estimate",
 ]
@@ -41,6 +43,7 @@ MAPPED = ("sql", "keyed")
 SQL_CELLS = tuple(1 << bits for bits in range(4, 23, 2))
 KEYED_CELLS_PER_TASK = 4  # evens out cells that take longer than others
 KEYED_SUBSCRIPTIONS_PER_CELL = 1 << 20  # an index of some hundred MB: it fits beside others
+KEYED_SHUFFLES = 4  # stages of plan `keyed` that others have not
 KEYED_FINER = (1, 8, 64)  # times as many cells, where a crowded one would not fit a host
 
 
@@ -68,62 +71,40 @@ class Estimate:
     index_bytes: float
     seconds: float
     refused: str | None = None  # why it is out of the question
+    work: Work = field(default_factory=dict)  # what `seconds` are the price of
 
     @property
     def name(self) -> str:
         return self.plan if self.mapping is None else f"{self.plan}/{self.mapping}"
 
 
-@dataclass(frozen=True)
-class Prices:
-    """Nanoseconds on one core, or seconds for a whole job where it says so."""
-
-    job: float = 0.15  # s: the least that a job of Spark takes
-    frames: float = 0.6  # s: further jobs that plans on frames need
-    shuffles: float = 0.8  # s: further stages of a join, for each shape
-    load: float = 1_300.0  # a subscription from text
-    build: float = 450.0  # and into an index
-    read: float = 350.0  # an event, read, checked and matched
-    frame: float = 1_500.0  # an event through a DataFrame, there and back
-    write: float = 30.0  # a notification
-    list: float = 250.0  # a notification that Spark must bring to its event
-    pair: float = 16.0  # a question about an event and a subscription, asked by Spark
-    key: float = 400.0  # keys of an event or subscription
-    copy: float = 900.0  # a row through a shuffle of Spark's
-    block: float = 250.0  # a row through a shuffle of whole blocks
-    candidate: float = 25.0  # a pair that Spark's join brings together, and its question
-    probe: float = 120.0  # an event's look into the index of a cell
-
-
-PRICES = Prices()
-
-
 def estimates(surveyed: Surveyed, mappings: Sequence[str] = MAPPINGS) -> list[Estimate]:
     """Of every plan and mapping, cheapest first, what is out of the question at the end."""
     found = [*_unmapped(surveyed)]
-    for name in mappings:
-        keyed = surveyed.keyed(name)
-        for plan in MAPPED:
-            if isinstance(keyed, str):
-                found.append(Estimate(plan, name, None, Counts(0.0), 0.0, 0.0, inf, keyed))
-            else:
-                found.append(_mapped(surveyed, plan, keyed))
+    found += [estimate_of(surveyed, plan, name) for name in mappings for plan in MAPPED]
     return sorted(found, key=_order)
+
+
+def estimate_of(
+    surveyed: Surveyed, plan: str, mapping: str | None, cells: int | None = None
+) -> Estimate:
+    """Of one plan and mapping; with that many cells if said."""
+    if mapping is None:
+        (found,) = (one for one in _unmapped(surveyed) if one.plan == plan)
+        return found
+    keyed = surveyed.keyed(mapping)
+    if isinstance(keyed, str):
+        return Estimate(plan, mapping, None, Counts(0.0), 0.0, 0.0, inf, keyed)
+    if cells is None:
+        return _mapped(surveyed, plan, keyed)
+    return _with_cells(surveyed, plan, keyed, cells)
 
 
 def sql_estimate(
     surveyed: Surveyed, mappings: Sequence[str] = MAPPINGS, cells: int | None = None
 ) -> Estimate:
     """The best that plan `sql` can do with one of these mappings, with that many cells if said."""
-    found: list[Estimate] = []
-    for name in mappings:
-        keyed = surveyed.keyed(name)
-        if isinstance(keyed, str):
-            found.append(Estimate("sql", name, None, Counts(0.0), 0.0, 0.0, inf, keyed))
-        elif cells is None:
-            found.append(_mapped(surveyed, "sql", keyed))
-        else:
-            found.append(_with_cells(surveyed, "sql", keyed, cells))
+    found = [estimate_of(surveyed, "sql", name, cells) for name in mappings]
     best = min(found, key=_order)
     if best.refused is not None:
         raise UsageError(f"plan sql will not do: {best.refused}", hint="see crossroads advise")
@@ -138,32 +119,50 @@ def _order(one: Estimate) -> tuple[bool, float]:
 
 
 def _unmapped(surveyed: Surveyed) -> Iterator[Estimate]:
-    here, prices = surveyed.situation, PRICES
+    here = surveyed.situation
     counts = Counts(surveyed.matches_per_event)
-    events, cores = here.events.count, here.cores
-    subscriptions = here.subscriptions.count
-    told = events * counts.matches_per_event
+    asking = replace(counts, candidates_per_event=float(here.subscriptions.count))
     index = surveyed.index_bytes_in_all
-    loading = subscriptions * (prices.load + prices.build)
     too_large = _too_large("an index", index, here.memory)
-    work = (events * prices.read + told * prices.write) / cores
     far = None if here.local else "not every worker sees the paths"
-    yield Estimate(
-        "direct", None, None, counts, 0.0, index, prices.job + (loading + work) / 1e9,
-        far or too_large,
-    )  # fmt: skip
-    framed = (events * prices.frame) / cores
-    yield Estimate(
-        "indexed", None, None, counts, 0.0, index,
-        prices.job + prices.frames + (loading + work + framed) / 1e9, too_large,
-    )  # fmt: skip
-    asked = (events * prices.frame + events * subscriptions * prices.pair) / cores
-    brought = told * (prices.write + prices.list) / cores
-    yield Estimate(
-        "naive", None, None, replace(counts, candidates_per_event=float(subscriptions)), 0.0, 0.0,
-        prices.job + prices.frames + prices.shuffles * here.shapes
-        + (subscriptions * prices.load + asked + brought) / 1e9,
-    )  # fmt: skip
+    work = _Work.of(surveyed, counts)
+    yield _priced("direct", counts, _direct_work(work, here), index, far or too_large)
+    yield _priced("indexed", counts, _indexed_work(work, here), index, too_large)
+    yield _priced("naive", asking, _naive_work(work, here), 0.0, None)
+
+
+def _priced(plan: str, counts: Counts, work: Work, index: float, refused: str | None) -> Estimate:
+    seconds = PRICES.seconds(work)
+    return Estimate(plan, None, None, counts, 0.0, index, seconds, refused, work)
+
+
+def _direct_work(work: _Work, here: Situation) -> Work:
+    return {
+        "job": 1.0,
+        "load": work.subscriptions,
+        "build": work.subscriptions,
+        "read": work.events / here.cores,
+        "search": work.searches / here.cores,
+        "write": work.told / here.cores,
+    }
+
+
+def _indexed_work(work: _Work, here: Situation) -> Work:
+    framed = {"frames": 1.0, "frame": work.events / here.cores}
+    return {**_direct_work(work, here), **framed}
+
+
+def _naive_work(work: _Work, here: Situation) -> Work:
+    return {
+        "job": 1.0,
+        "frames": 1.0,
+        "shuffles": here.shapes,
+        "load": work.subscriptions,
+        "frame": work.events / here.cores,
+        "pair": work.events * work.subscriptions / here.cores,
+        "write": work.told / here.cores,
+        "list": work.told / here.cores,
+    }
 
 
 # -- plans with one --------------------------------------------------------------------------------
@@ -188,21 +187,20 @@ def cell_counts(situation: Situation, plan: str, bits: int) -> tuple[int, ...]:
 def _with_cells(surveyed: Surveyed, plan: str, keyed: KeyedSample, count: int) -> Estimate:
     cells = Cells(keyed.mapping.spec.bits, count)
     counts = _counted(surveyed, keyed, cells)
-    here, work = surveyed.situation, _Work.of(surveyed.situation, counts)
-    # The most loaded task is the last to finish; hot cells are shared, so it is never all of it.
-    unevenly = 1.0 + (min(counts.skew, here.cores) - 1.0) / here.cores
+    here, work = surveyed.situation, _Work.of(surveyed, counts)
     shuffled = work.copies * here.events.row_bytes + work.stands * here.subscriptions.row_bytes
     if plan == "sql":
-        seconds = _sql_seconds(work, here, unevenly)
+        done = _sql_work(work, here)
         index, held, what = 0.0, surveyed.index_bytes_in_all, "a list of all subscriptions"
     else:
-        seconds = _keyed_seconds(work, here, unevenly)
+        done = _keyed_work(work, here)
         index = (work.stands + work.rooted) * surveyed.index_bytes
         held = counts.fullest * surveyed.index_bytes
         what = f"the fullest index of {count:,} cells and the root"
     refused = explosion_of(keyed.mapping.name, keyed.ranges, keyed.keys, cells)
     refused = refused or _too_large(what, held, here.memory)
-    return Estimate(plan, keyed.mapping.name, count, counts, shuffled, index, seconds, refused)
+    name, seconds = keyed.mapping.name, PRICES.seconds(done)
+    return Estimate(plan, name, count, counts, shuffled, index, seconds, refused, done)
 
 
 @dataclass(frozen=True)
@@ -215,10 +213,12 @@ class _Work:
     stands: float  # of subscriptions, one for each cell they stand in
     rooted: float  # subscriptions at the root
     candidates: float  # pairs that meet in a cell
+    searches: float  # of an event's texts for patterns
     told: float
 
     @classmethod
-    def of(cls, here: Situation, counts: Counts) -> _Work:
+    def of(cls, surveyed: Surveyed, counts: Counts) -> _Work:
+        here = surveyed.situation
         events, subscriptions = here.events.count, here.subscriptions.count
         return cls(
             events,
@@ -227,37 +227,40 @@ class _Work:
             stands=subscriptions * counts.cells_per_subscription,
             rooted=subscriptions * counts.at_root,
             candidates=events * counts.candidates_per_event,
+            searches=events * surveyed.searches,
             told=events * counts.matches_per_event,
         )
 
 
-def _sql_seconds(work: _Work, here: Situation, unevenly: float) -> float:
-    prices = PRICES
-    in_driver = work.subscriptions * (prices.load + prices.key)
-    evenly = (
-        work.events * (prices.frame + prices.key) + work.stands * prices.copy
-        + work.events * work.rooted * prices.pair
-    )  # fmt: skip
-    in_cells = (
-        work.copies * prices.copy + work.candidates * prices.candidate
-        + work.told * (prices.write + prices.list)
-    )  # fmt: skip
-    fixed = prices.job + prices.frames + prices.shuffles * (1 + here.shapes)
-    return fixed + (in_driver + (evenly + in_cells * unevenly) / here.cores) / 1e9
+def _sql_work(work: _Work, here: Situation) -> Work:
+    return {
+        "job": 1.0,
+        "frames": 1.0,
+        "shuffles": 1 + here.shapes,
+        "load": work.subscriptions,
+        "key": work.subscriptions,
+        "frame": work.events / here.cores,
+        "copy": (work.stands + work.copies) / here.cores,
+        "candidate": work.candidates / here.cores,
+        "pair": work.events * work.rooted / here.cores,
+        "write": work.told / here.cores,
+        "list": work.told / here.cores,
+    }
 
 
-def _keyed_seconds(work: _Work, here: Situation, unevenly: float) -> float:
-    prices = PRICES
-    evenly = (
-        work.subscriptions * (2 * prices.load + prices.key)
-        + (work.stands + work.rooted) * (prices.block + prices.build)
-        + work.events * (prices.frame + prices.key)
-    )
-    if work.rooted:
-        evenly += work.events * prices.probe
-    in_cells = work.copies * (prices.block + prices.probe) + work.told * prices.write
-    fixed = prices.job + prices.frames + 4 * prices.shuffles
-    return fixed + (evenly + in_cells * unevenly) / here.cores / 1e9
+def _keyed_work(work: _Work, here: Situation) -> Work:
+    at_root = work.events if work.rooted else 0.0
+    return {
+        "job": 1.0,
+        "frames": 1.0,
+        "shuffles": KEYED_SHUFFLES,
+        "settle": work.subscriptions / here.cores,
+        "stand": (work.stands + work.rooted) / here.cores,
+        "frame": work.events / here.cores,
+        "visit": (work.copies + at_root) / here.cores,
+        "search": work.searches / here.cores,
+        "write": work.told / here.cores,
+    }
 
 
 def counted(surveyed: Surveyed, mapping: Mapping, cells: Cells) -> Counts:

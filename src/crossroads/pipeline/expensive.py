@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from crossroads.pipeline.estimate import PRICES
 from crossroads.pipeline.keyedsample import KeyedSample, SampledCells
+from crossroads.pipeline.prices import PRICES
 from crossroads.pipeline.remarks import Oddity, Remark, remarks_on
 from crossroads.pipeline.situation import Surveyed
 from crossroads.pipeline.wording import share_text, shortened

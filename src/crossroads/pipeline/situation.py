@@ -59,6 +59,12 @@ class Surveyed:
     def index(self) -> MatchIndex:
         return MatchIndex.build(self.sample.filters)
 
+    @property
+    def searches(self) -> int:
+        """How often the texts of an event are searched: for all words, for all expressions."""
+        ways = ((one.needles, one.regexes) for one in self.index.patterns)
+        return sum(way is not None for pair in ways for way in pair)
+
     @cached_property
     def index_bytes(self) -> float:
         """Per subscription; a small index says little, so at least what ids and names take."""

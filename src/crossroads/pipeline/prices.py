@@ -1,0 +1,44 @@
+"""What a unit of work costs: the prices by which counts become seconds (see `estimate`).
+
+Fitted by `make bench-plans` and `python -m bench.plans --fit` to measured runs of every plan and
+mapping on six workloads (docs/plans.md). On another machine all of them grow or shrink together,
+more or less; the order of plans depends only on their proportions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+# How often each thing is done by the core that is busiest, under the name of its price.
+Work = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Nanoseconds on one core."""
+
+    job: float = 0.14e9  # the least that a job of Spark takes
+    frames: float = 0.42e9  # further jobs that plans on frames need
+    shuffles: float = 0.17e9  # further stages of a join, for each shape
+    load: float = 2_800.0  # a subscription from text, in the driver
+    build: float = 500.0  # and into an index
+    read: float = 1_800.0  # an event, read, checked and matched
+    search: float = 16_000.0  # an event's text, searched for all words or all expressions
+    write: float = 7.4  # a notification
+    frame: float = 11_000.0  # an event through a DataFrame, there and back
+    settle: float = 8_100.0  # a subscription from text to its cells, by workers
+    stand: float = 7_200.0  # a subscription in one of its cells, sent there and into an index
+    visit: float = 7_300.0  # an event in one of its cells, sent there and matched
+    key: float = 410.0  # a subscription to its cells, in the driver
+    copy: float = 1_200.0  # a row through a join of Spark's
+    candidate: float = 120.0  # a pair that such a join brings together, and its question
+    pair: float = 18.0  # a question about an event and a subscription that nothing brought together
+    list: float = 280.0  # a notification that Spark must bring to its event
+
+    def seconds(self, work: Work) -> float:
+        prices = asdict(self)
+        return sum(prices[name] * often for name, often in work.items()) / 1e9
+
+
+PRICES = Prices()
