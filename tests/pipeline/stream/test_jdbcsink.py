@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from crossroads.errors import OutputError, UsageError
 from crossroads.model.schema import Schema
 from crossroads.pipeline.notify import NOTIFICATIONS, Notify
 from crossroads.pipeline.output import write_part
+from crossroads.pipeline.stream.digest import MESSAGE_COLUMNS, Digest
+from crossroads.pipeline.stream.digestsink import DigestSink
 from crossroads.pipeline.stream.jdbcsink import JdbcSink
 from crossroads.pipeline.stream.jdbcurl import PASSWORD_VARIABLE, USER_VARIABLE, JdbcAddress
 from crossroads.pipeline.stream.sinkcolumns import notification_columns
@@ -127,6 +130,24 @@ def test_a_table_of_the_users_is_filled_if_it_has_the_columns(spark, derby, tmp_
     assert told(spark, derby, "theirs") == Counter(PAIRS)
     with pytest.raises(OutputError, match="lacks subscription_id, subscriber, open, "):
         sink_at(derby, table="lacking")
+
+
+@pytest.mark.spark
+def test_digests_go_into_a_table_too(spark, derby, tmp_path) -> None:
+    inner = JdbcSink(JdbcAddress.of(derby), MESSAGE_COLUMNS, table="digests")
+    sink = DigestSink(
+        inner, tmp_path / "digest", Digest(0), notify=NOTIFY, staging=tmp_path / "messages"
+    )
+    sink.open()
+    sink.publish(delivered(tmp_path, ONE, PAIRS))
+    rows = spark.read.jdbc(derby, "digests").toDF(*MESSAGE_COLUMNS.names).collect()
+    assert [(row["subscriber"], row["notification_count"]) for row in rows] == [
+        ("s0", 4),
+        ("s1", 3),
+        ("s2", 3),
+    ]
+    events = [each["event_id"] for row in rows for each in json.loads(row["notifications"])]
+    assert Counter(events) == Counter(event for event, _ in PAIRS)
 
 
 @pytest.mark.spark

@@ -22,7 +22,7 @@ from crossroads.pipeline.output import write_part
 from crossroads.pipeline.stream.callbacksink import CallbackSink, Told
 from crossroads.pipeline.stream.consolesink import ConsoleSink
 from crossroads.pipeline.stream.foldersink import FolderSink
-from crossroads.pipeline.stream.sinkcolumns import notification_columns
+from crossroads.pipeline.stream.sinkcolumns import json_line, notification_columns
 from crossroads.pipeline.stream.sinks import Delivery, Sink, delivery_number, notification_id
 from crossroads.pipeline.stream.sinkurls import SinkOptions, promise_of, sink_for
 from crossroads.pipeline.stream.sqlitesink import SQLiteSink
@@ -72,7 +72,7 @@ class Kind:
 
 def folder_pairs(folder: Path) -> Counter[Pair]:
     found: Counter[Pair] = Counter()
-    for part in folder.glob("out/batch=*/part-*.parquet"):
+    for part in folder.glob("out/notifications/batch=*/part-*.parquet"):
         with pq.ParquetFile(part) as file:
             rows = file.read().to_pylist()
         found.update((row["event_id"], row["subscription_id"]) for row in rows)
@@ -172,6 +172,23 @@ def test_a_function_is_called_once_for_each_delivery_that_has_rows(tmp_path) -> 
     assert calls == [(ONE, 10, [notification_id(*pair) for pair in PAIRS])]
 
 
+def test_attributes_may_have_the_names_of_our_columns() -> None:
+    """Except the one by which a reader knows what it was told before."""
+    schema = Schema.from_mapping(
+        {
+            "id": ["event_id"],
+            "attributes": {"event_id": "bigint", "message_id": "string", "notification_id": "int"},
+        }
+    )
+    columns = notification_columns(Notify(schema, include=("event_id", "message_id")))
+    own = ["event_id", "subscription_id", "subscriber", "message_id", "subscription_version"]
+    assert columns.names == own and columns.field("event_id").type == pa.int64()
+    row = dict.fromkeys(own, "x")
+    assert json.loads(json_line(row)) == row
+    with pytest.raises(UsageError, match="rename the attribute"):
+        notification_columns(Notify(schema, include=("notification_id",)))
+
+
 # -- SQLite --------------------------------------------------------------------------------------
 
 
@@ -239,8 +256,8 @@ OPTIONS = SinkOptions(columns=COLUMNS, stream="quotes")
 @pytest.mark.parametrize(
     ("to", "name"),
     [
-        ("out", "folder out"),
-        ("folder:out", "folder out"),
+        ("out", f"folder {Path.cwd() / 'out'}"),
+        ("folder:out", f"folder {Path.cwd() / 'out'}"),
         ("sqlite:data/out.db", f"SQLite {Path.cwd() / 'data/out.db'}, table notifications"),
         ("sqlite:///out.db?table=told", f"SQLite {Path.cwd() / 'out.db'}, table told"),
         ("sqlite:////data/out.db", "SQLite /data/out.db, table notifications"),
@@ -262,5 +279,5 @@ def test_where_to_as_people_write_it(to, name) -> None:
     ["ftp://host/x", "sqlite:", "sqlite:x?tabel=y", "sqlite:x?table=a;b", "console:x", "folder:"],
 )
 def test_what_is_no_place_is_refused_with_what_is(to) -> None:
-    with pytest.raises(UsageError, match="use|only"):
+    with pytest.raises(UsageError, match=r"use|only"):
         sink_for(to, OPTIONS)

@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from crossroads.pipeline.stream.consolesink import identified
+from crossroads.pipeline.stream.sinkcolumns import is_digest
 from crossroads.pipeline.stream.sinks import Delivery
 
 
@@ -39,7 +41,10 @@ class Told:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for table in self.tables():
-            yield from table.to_pylist()
+            for row in table.to_pylist():
+                if is_digest(row):
+                    row["notifications"] = msgspec.json.decode(row["notifications"])
+                yield row
 
     def tables(self) -> Iterator[pa.Table]:
         """Arrow tables of bounded size: for whoever wants columns, several times as fast."""

@@ -13,12 +13,11 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from crossroads.model.values import text_of
-from crossroads.pipeline.stream.sinkcolumns import json_text, plain_rows
+from crossroads.pipeline.stream.sinkcolumns import NOTIFICATION_ID as NOTIFICATION_ID
+from crossroads.pipeline.stream.sinkcolumns import is_digest, json_line, plain_rows
 from crossroads.pipeline.stream.sinks import Delivery, notification_ids
 
-NOTIFICATION_ID = "notification_id"
-MESSAGE_ID = "message_id"  # of a digest, which has its own id
-_TOLD_APART = ("event_id", "subscription_id", "subscriber", NOTIFICATION_ID, MESSAGE_ID)
+_TOLD_APART = ("event_id", "subscription_id", "subscriber", NOTIFICATION_ID)
 
 
 class ConsoleSink:
@@ -41,7 +40,7 @@ class ConsoleSink:
     def publish(self, delivery: Delivery) -> None:
         # Looked up now, not when made: whoever redirects it means what comes after.
         stream = self._stream or sys.stdout
-        line_of = json_text if self.as_json else line_for_people
+        line_of = json_line if self.as_json else line_for_people
         for table in delivery.tables():
             stream.write("".join(f"{line_of(row)}\n" for row in plain_rows(identified(table))))
         stream.flush()
@@ -53,7 +52,7 @@ class ConsoleSink:
 def identified(table: pa.Table) -> pa.Table:
     """With a column of stable ids, by which a reader knows what was told before."""
     names = table.column_names
-    if MESSAGE_ID in names or NOTIFICATION_ID in names:
+    if is_digest(names):  # which has ids of its own
         return table
     who = "subscription_id" if "subscription_id" in names else "subscriber"
     events, whom = (table[name].cast(pa.string()).to_pylist() for name in ("event_id", who))
@@ -66,8 +65,9 @@ def line_for_people(row: dict[str, Any]) -> str:
     'ann ← e7 price=12'
     """
     start = str(row.get("subscriber"))
-    if "event_id" in row:
-        start += f" ← {row['event_id']}"
+    if is_digest(row):
+        return _on_one_line(f"{start} ← {row['notification_count']}: {row['notifications']}")
+    start += f" ← {row['event_id']}"
     if "subscription_id" in row:
         start += f" ({row['subscription_id']})"
     return _on_one_line(" ".join([start, *_others(row)]))

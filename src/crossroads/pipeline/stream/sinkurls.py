@@ -51,7 +51,9 @@ def sink_for(to: str, options: SinkOptions) -> Sink:
         case _ if to == "-" or (scheme == "console" and not rest):
             return ConsoleSink(as_json=options.as_json)
         case "folder":
-            return FolderSink(_path(rest, to), exactly_once=options.exactly_once)
+            return FolderSink(
+                _path(rest, to), stream=options.stream, exactly_once=options.exactly_once
+            )
         case "sqlite":
             return _sqlite(rest, to, options)
         case "jdbc":
