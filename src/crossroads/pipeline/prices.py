@@ -38,7 +38,8 @@ class Prices:
 
     def seconds(self, work: Work) -> float:
         prices = asdict(self)
-        return sum(prices[name] * often for name, often in work.items()) / 1e9
+        nanoseconds: float = sum(prices[name] * often for name, often in work.items())
+        return nanoseconds / 1e9
 
 
 PRICES = Prices()

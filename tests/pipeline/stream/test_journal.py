@@ -208,3 +208,10 @@ def test_publishing_what_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot add to"):
         publish_folder(tmp_path / "gone", tmp_path / "out", 0)
     assert not batch_folder(tmp_path / "out", 0).exists()
+
+
+def test_a_driver_killed_while_it_took_the_folder_leaves_it_to_itself(tmp_path):
+    (tmp_path / "out" / "notifications").mkdir(parents=True)
+    (tmp_path / "out" / "notifications" / "._stream.4711").write_text("mi")
+    FolderSink(tmp_path / "out", stream="mine").open()
+    assert (tmp_path / "out" / "notifications" / "_stream").read_text() == "mine"

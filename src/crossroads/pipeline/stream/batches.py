@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from crossroads.pipeline.direct import REJECTED_EVENTS, Done
 from crossroads.pipeline.output import write_rejects
+from crossroads.pipeline.stream.busiest import counted
+from crossroads.pipeline.stream.digestsink import DigestSink
 from crossroads.pipeline.stream.foldersink import emptied, publish_folder
 from crossroads.pipeline.stream.journal import Journal, Outcome, Record
 from crossroads.pipeline.stream.matchbatch import Matching, late_before, latest_until
@@ -60,22 +60,50 @@ class Batches:
         self.finished: int | None = None  # the last batch of this run
         self.failure: BaseException | None = None
         self._counts: dict[str, int] | None = None
+        self._since: float | None = None  # when the batch at work began
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         with self._lock:
             if self._draining:
                 raise Draining
+            self._since = time.monotonic()
             try:
                 self._run(frame, batch)
             except BaseException as error:
                 self.failure = error  # Spark would only keep its text
                 raise
+            finally:
+                self._since = None
             self.finished = batch
 
     def drain(self) -> None:
         """Returns when the batch at work is finished; none begins after it."""
         with self._lock:
             self._draining = True
+
+    def age(self) -> float:
+        """Seconds that the batch at work has taken; 0 when there is none. For any thread."""
+        since = self._since
+        return 0.0 if since is None else time.monotonic() - since
+
+    # -- digests, while nothing comes --------------------------------------------------------------
+
+    def flush_due(self) -> None:
+        """Somebody may be waiting for longer than was promised, and no batch may ever come."""
+        if not isinstance(self.sink, DigestSink) or not self._lock.acquire(blocking=False):
+            return  # a batch is at work: it tells who is due
+        try:
+            now_ms = time.time_ns() // 1_000_000
+            if self.sink.due(now_ms):
+                self.sink.flush(now_ms)
+        finally:
+            self._lock.release()
+
+    def flush_all(self) -> None:
+        """The stream ends: what waits would otherwise wait until it is started again."""
+        if isinstance(self.sink, DigestSink):
+            with self._lock:
+                self.sink.flush(time.time_ns() // 1_000_000, everything=True)
 
     # -- one batch ---------------------------------------------------------------------------------
 
@@ -142,14 +170,7 @@ class Batches:
     def _counted(self, delivery: Delivery) -> dict[str, int] | None:
         """By subscription, before the parts go; only for whoever wants it, and not of a flood."""
         wanted = any(watcher.wants_counts for watcher in self.watchers)
-        if not wanted or delivery.rows > COUNTED_MAX or delivery.notify.format != "parquet":
-            return None
-        counts: dict[str, int] = {}
-        for part in delivery.parts:
-            column = pq.read_table(part, columns=["subscription_id"])["subscription_id"]
-            for row in pc.value_counts(column).to_pylist():
-                counts[row["values"]] = counts.get(row["values"], 0) + row["counts"]
-        return counts
+        return counted(delivery) if wanted and delivery.rows <= COUNTED_MAX else None
 
     def _tell(
         self, record: Record, outcome: Outcome, arrived: Arrived, clock: _Clock, *, replayed: bool

@@ -41,7 +41,9 @@ class FolderSink:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             found = owner.read_text() if owner.exists() else None
-            if found is None and not any(self.folder.iterdir()):
+            # Names with a dot are what a driver killed right here was about to rename.
+            others = [one for one in self.folder.iterdir() if not one.name.startswith(".")]
+            if found is None and not others:
                 write_durably(owner, self.stream.encode())
                 return
         except OSError as error:

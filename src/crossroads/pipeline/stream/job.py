@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
@@ -26,17 +26,19 @@ from crossroads.model.schema import Schema
 from crossroads.pipeline.failures import plainly
 from crossroads.pipeline.job import read_schema
 from crossroads.pipeline.notify import Notify
-from crossroads.pipeline.output import refuse_overlap
 from crossroads.pipeline.session import is_local, spark_session
 from crossroads.pipeline.source import SPLIT_BYTES
 from crossroads.pipeline.stream.batches import Batches, Draining
 from crossroads.pipeline.stream.callbacksink import CallbackSink
-from crossroads.pipeline.stream.card import Checkpoint
+from crossroads.pipeline.stream.card import BATCHES, SPARK, Checkpoint
+from crossroads.pipeline.stream.digest import MESSAGE_COLUMNS, Digest
+from crossroads.pipeline.stream.digestsink import DigestSink
 from crossroads.pipeline.stream.filesource import FileSource
 from crossroads.pipeline.stream.foldersink import FolderSink
 from crossroads.pipeline.stream.following import Following
 from crossroads.pipeline.stream.journal import Journal, Record
 from crossroads.pipeline.stream.matchbatch import Matching
+from crossroads.pipeline.stream.preflight import jar_files, refuse_early
 from crossroads.pipeline.stream.request import StreamRequest, checked_request
 from crossroads.pipeline.stream.seen import SeenWindow
 from crossroads.pipeline.stream.sinkcolumns import notification_columns
@@ -46,7 +48,6 @@ from crossroads.pipeline.stream.sources import Source
 from crossroads.pipeline.stream.subscriptionlog import SubscriptionLog
 from crossroads.pipeline.stream.watching import Totals, Watcher
 
-SPARK = "spark"  # Structured Streaming's own checkpoint, within ours
 COMMIT_AWAITED_SECONDS = 15.0  # of Spark's, after the last batch; it takes milliseconds
 LOOK_SECONDS = 0.2  # how often somebody who waits for the end looks around
 # Plain files renamed into place: twice as fast as Spark's default, which counts checksums first.
@@ -90,6 +91,7 @@ class Running:
         try:
             while not _ended(self.query, LOOK_SECONDS):
                 self.following.raise_failure()
+                self.batches.flush_due()
                 if look(self):
                     self.stop()
                     return
@@ -131,21 +133,23 @@ def started(request: StreamRequest, *, watchers: Sequence[Watcher] = ()) -> Iter
     notify = _notify(request, schema)
     source = _source(request, schema)
     folder = Path(request.checkpoint)
-    _refuse_overlaps(request, folder)
+    refuse_early(request, source, _output_folder(request))
     totals = Totals()
     everyone: tuple[Watcher, ...] = (totals, *watchers)
     with ExitStack() as stack, plainly():
         checkpoint = stack.enter_context(Checkpoint(folder))
         stack.enter_context(plainly())
         sink = _sink(request, notify, checkpoint, schema, source)
-        journal = Journal(folder / "batches")
+        if not _needs_spark(request):
+            _open(sink, stack)
+        journal = Journal(folder / BATCHES)
         log = _log(request, schema, folder, journal)
         following = Following(log, everyone, _reject_folder(request, folder), notify.format)
         following.take_up()  # before the first event: bad subscriptions are told at once
         spark = spark_session(request.master, settings=_settings(request))
         frame = source.frame(spark)
-        sink.open()
-        stack.callback(sink.close)
+        if _needs_spark(request):
+            _open(sink, stack)
         matching = Matching(
             spark=spark,
             schema=schema,
@@ -172,8 +176,16 @@ def started(request: StreamRequest, *, watchers: Sequence[Watcher] = ()) -> Iter
         running = Running(query, batches, following, totals, folder)
         try:
             yield running
+            batches.flush_all()
         finally:
+            # Its thread is Spark's: it must not go on with the sink when the lock is given back.
+            batches.drain()
             query.stop()
+
+
+def _open(sink: Sink, stack: ExitStack) -> None:
+    sink.open()
+    stack.callback(sink.close)
 
 
 def _start(request: StreamRequest, frame: Any, batches: Batches, folder: Path) -> StreamingQuery:
@@ -193,37 +205,60 @@ def _start(request: StreamRequest, frame: Any, batches: Batches, folder: Path) -
 def _notify(request: StreamRequest, schema: Schema) -> Notify:
     """Rows for a folder have its format; all other sinks read Parquet."""
     include = tuple(schema.attribute(name).name for name in request.include)
+    # Digests are made of Parquet; it is they that have the folder's format.
+    format_ = "parquet" if request.digest else _folder_format(request)
+    return Notify(schema, format=format_, include=include, version=0)
+
+
+def _folder_format(request: StreamRequest) -> Literal["parquet", "jsonl"]:
     to_folder = isinstance(request.output, str) and _is_folder(request.output)
-    plain = request.digest is None and to_folder
-    return Notify(schema, format=request.format if plain else "parquet", include=include, version=0)
+    return request.format if to_folder else "parquet"
 
 
 def _is_folder(to: str) -> bool:
     return isinstance(sink_for(to, SinkOptions(columns=pa.schema([]), stream="")), FolderSink)
 
 
+def _needs_spark(request: StreamRequest) -> bool:
+    """Whether the sink cannot even be opened without it; all others are, and refused, before."""
+    return isinstance(request.output, str) and request.output.lower().startswith("jdbc:")
+
+
 def _source(request: StreamRequest, schema: Schema) -> Source:
     if request.events.startswith("kafka:"):
         from crossroads.pipeline.stream.kafkasource import KafkaSource
 
+        # Where --packages or --jars brought another connector, the session has it already.
         return KafkaSource.of(request.events, record_bytes_max=request.record_bytes_max)
     archive = None if request.archive is None else Path(request.archive)
-    return FileSource(Path(request.events), schema, request.batch_bytes, archive)
+    spark_log = Path(request.checkpoint) / SPARK
+    return FileSource(Path(request.events), schema, request.batch_bytes, archive, spark_log)
 
 
 def _sink(
     request: StreamRequest, notify: Notify, checkpoint: Checkpoint, schema: Schema, source: Source
 ) -> Sink:
     named = _made_sink(request, notify, "")
-    card = checkpoint.card(schema, source.name, named.name)
-    return _made_sink(request, notify, card.stream)
+    # What waits for its digest would be forgotten by a stream that makes none.
+    name = named.name if request.digest is None else f"{named.name}, in digests"
+    card = checkpoint.card(schema, source.name, name)
+    sink = _made_sink(request, notify, card.stream)
+    if request.digest is None:
+        return sink
+    return DigestSink(
+        sink,
+        checkpoint.folder / "digest",
+        Digest(request.digest.delay_ms, request.digest.size),
+        notify=replace(notify, format=_folder_format(request)),
+        staging=_scratch(checkpoint.folder) / "messages",
+    )
 
 
 def _made_sink(request: StreamRequest, notify: Notify, stream: str) -> Sink:
     if callable(request.output):
         return CallbackSink(request.output)
     options = SinkOptions(
-        columns=notification_columns(notify),
+        columns=notification_columns(notify) if request.digest is None else MESSAGE_COLUMNS,
         stream=stream,
         exactly_once=request.delivery == "exactly-once",
         as_json=request.console_json,
@@ -257,18 +292,13 @@ def _scratch(folder: Path) -> Path:
 def _reject_folder(request: StreamRequest, folder: Path) -> Path:
     if request.rejects is not None:
         return Path(request.rejects)
+    return _output_folder(request) or folder
+
+
+def _output_folder(request: StreamRequest) -> Path | None:
     if isinstance(request.output, str) and _is_folder(request.output):
         return Path(request.output.removeprefix("folder:"))
-    return folder
-
-
-def _refuse_overlaps(request: StreamRequest, folder: Path) -> None:
-    events = [] if request.events.startswith("kafka:") else [request.events]
-    schema = [] if isinstance(request.schema, Schema) else [request.schema]
-    inputs = [*schema, request.subscriptions, *events]
-    refuse_overlap(folder, inputs)
-    if isinstance(request.output, str) and _is_folder(request.output):
-        refuse_overlap(Path(request.output.removeprefix("folder:")), inputs)
+    return None
 
 
 def _decider(
@@ -303,5 +333,5 @@ def _settings(request: StreamRequest) -> dict[str, str]:
     if request.packages:
         settings["spark.jars.packages"] = ",".join(request.packages)
     if request.jars:
-        settings["spark.jars"] = ",".join(request.jars)
+        settings["spark.jars"] = ",".join(jar_files(request.jars))
     return {**settings, **request.spark_settings}

@@ -13,12 +13,15 @@ from crossroads.model.schema import Attribute, Schema
 from crossroads.pipeline.notify import VERSION
 from crossroads.pipeline.planner import Plan, check_plan
 from crossroads.pipeline.stream.callbacksink import Told
+from crossroads.pipeline.stream.digest import SIZE_MAX
 from crossroads.pipeline.stream.filesource import BATCH_BYTES
 from crossroads.pipeline.stream.seen import UNLIMITED
 from crossroads.pipeline.window import time_attribute
 
 TRIGGER_MS = 250  # shorter ones mostly cost: a batch of Spark's takes about as long
+TRIGGER_MAX_MS = 86_400_000
 DUPLICATE_WINDOW_MS = 600_000  # a publisher that tries again does so within minutes
+DIGEST_SIZE = 1_000  # unless told otherwise
 RECORD_BYTES_MAX = 1 << 20  # as brokers have it: more is a mistake, or a file in the wrong place
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
@@ -76,8 +79,7 @@ def checked_request(request: StreamRequest, schema: Schema) -> Attribute | None:
     for name in names:
         if name.casefold() == VERSION or names.count(name) > 1:
             raise UsageError(f"--include {name}: the notifications would have it twice")
-    if request.trigger_ms <= 0:
-        raise UsageError("--trigger must be more than nothing", hint="for example 250ms")
+    _check_limits(request)
     if (request.event_time is None) != (request.max_delay_ms is None):
         raise UsageError(
             "--event-time and --max-delay go together",
@@ -86,6 +88,19 @@ def checked_request(request: StreamRequest, schema: Schema) -> Attribute | None:
     if request.event_time is None:
         return None
     return time_attribute(schema, request.event_time)
+
+
+def _check_limits(request: StreamRequest) -> None:
+    if not 0 < request.trigger_ms <= TRIGGER_MAX_MS:
+        raise UsageError("--trigger must be between 1ms and 1d", hint="for example 250ms")
+    if request.record_bytes_max < 1:
+        raise UsageError("--max-record-bytes must be at least 1")
+    if request.max_delay_ms == UNLIMITED:
+        raise UsageError(
+            "--max-delay unlimited means that no event is late", hint="leave out --event-time"
+        )
+    if request.digest is not None and not 1 <= request.digest.size <= SIZE_MAX:
+        raise UsageError(f"--digest-size must be 1 to {SIZE_MAX:,}")
 
 
 def duration_ms(text: str, flag: str) -> int:
