@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crossroads.errors import IndexFileError
+from crossroads.errors import DamagedIndex, IndexFileError
 from crossroads.indexfile import IndexInMemory, open_index, save_index
 from crossroads.lab.workloads import uniform
 from crossroads.matching.index import MatchIndex
@@ -58,6 +59,14 @@ def test_it_is_the_index_that_a_file_would_hold(memory, tmp_path):
     assert (here.ids, here.subscribers) == (there.ids, there.subscribers)
     assert (here.subscription_version, here.content_hash) == (7, "abc")
     assert here.bytes == memory.bytes
+
+
+def test_what_lies_in_no_file_has_no_checksums_but_its_header_has(memory):
+    header = bytearray(os.pread(memory._file, memory.bytes, 0))
+    assert json.loads(header[header.rindex(b'{"content"') :])["arrays"]["classes.ids"][-1] == ""
+    os.pwrite(memory._file, b"7", memory.bytes - 3)
+    with pytest.raises(DamagedIndex):
+        open_index(memory.path)
 
 
 def test_large_arrays_are_made_in_the_file():

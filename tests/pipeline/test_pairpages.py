@@ -117,15 +117,18 @@ ONE = Receivers(pa.array(["s0"]), pa.array(["ann"]))
     st.sampled_from([1, 7, 8, 50, 4 << 20]),
     st.sampled_from([1, 3, 8, 64, 1 << 17]),
     st.sampled_from([1, 40, 256 << 20]),
+    st.sampled_from([1, 10, 1 << 18]),
 )
-@example((ONE, []), "subscription", 8, 8, 1 << 20)
-@example((ONE, [[[]], [[0]] * 9]), "subscription", 8, 8, 1 << 20)
+@example((ONE, []), "subscription", 8, 8, 1 << 20, 1)
+@example((ONE, [[[]], [[0]] * 9]), "subscription", 8, 8, 1 << 20, 1)
+@example((ONE, [[[0]], [[0]] * 12, [[], [0]]]), "subscription", 100, 8, 1 << 20, 10)
 def test_pages_hold_what_pyarrow_writes(
     case: tuple[Receivers, Batches],
     per: Any,
     rows_per_group: int,
     rows_per_page: int,
     dictionary_bytes_max: int,
+    pairs_held_max: int,
 ) -> None:
     receivers, batches = case
     notify = Notify(SCHEMA, per=per)
@@ -137,6 +140,7 @@ def test_pages_hold_what_pyarrow_writes(
         rows_per_group=rows_per_group,
         rows_per_page=rows_per_page,
         dictionary_bytes_max=dictionary_bytes_max,
+        pairs_held_max=pairs_held_max,
     )
     expected = plain(notify, receivers, events)
     found = pq.read_table(stream)

@@ -13,7 +13,8 @@ All numbers are little-endian. The header comes last, so that arrays can be writ
 in their place (`memory`), before anything is known of the others. An array has a CRC-32 for each
 `BLOCK` of its bytes, in hexadecimal, so that blocks are written and verified by several threads.
 The last one covers the padding behind the array: every byte that is read is covered by something,
-the magic and the version by being compared, the rest by a checksum.
+the magic and the version by being compared, the rest by a checksum. Only arrays that never leave
+the memory (`memory`) have none, as nothing in memory has: an empty text, which the header covers.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def write_into(
     content: Mapping[str, Any],
     placed: Callable[[Array], int | None] = lambda array: None,
     end: int = ALIGNMENT,
+    *,
+    checksums: bool = True,
 ) -> int:
     """Fill an open file; returns its size. `placed` says where an array lies in the file already;
     the others are written from `end` on."""
@@ -106,9 +109,9 @@ def write_into(
         if there is None:
             end += flat.nbytes + -flat.nbytes % ALIGNMENT
     with ThreadPoolExecutor(THREADS) as pool:
-        checksums = iter(list(pool.map(lambda block: block.write(file), blocks)))
+        found = iter(list(pool.map(lambda block: block.write(file, checksum=checksums), blocks)))
     for row in table.values():
-        row[-1] = "".join(islice(checksums, row[-1]))
+        row[-1] = "".join(islice(found, row[-1]))
     header = json.dumps({"content": content, "arrays": table}).encode()
     where = _WHERE.pack(end, len(header))
     start = _START.pack(
@@ -129,12 +132,12 @@ class _Block:
     padding: bytes
     written: bool  # it lies there already
 
-    def write(self, file: int) -> str:
-        """Write it if need be; returns its checksum."""
+    def write(self, file: int, *, checksum: bool) -> str:
+        """Write it if need be; returns its checksum if there is to be one."""
         if not self.written:
             _write_all(file, self.data, self.offset)
             _write_all(file, memoryview(self.padding), self.offset + len(self.data))
-        return _checksum(self.data, self.padding)
+        return _checksum(self.data, self.padding) if checksum else ""
 
 
 def _write_all(file: int, data: memoryview, offset: int) -> None:
@@ -238,7 +241,8 @@ def _array(
     padded = length + -length % ALIGNMENT
     if offset < 0 or length < 0 or offset + padded > data.size:
         raise DamagedIndex(f"{path}: array {name} lies outside of the file", hint=_REBUILD)
-    if verify and _checksums(_bytes(data[offset : offset + padded]), length) != checksums:
+    checked = verify and checksums
+    if checked and _checksums(_bytes(data[offset : offset + padded]), length) != checksums:
         raise DamagedIndex(f"{path}: array {name} is damaged", hint=_REBUILD)
     return data[offset : offset + length].view(dtype).reshape(shape)
 

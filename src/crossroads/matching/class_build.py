@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,11 @@ from crossroads.matching.class_plan import (
     plan_class,
     verified_columns,
 )
+from crossroads.matching.pieces import in_pieces
 
 ENTRIES_MAX = (1 << 31) - 1  # list offsets are int32
 BOXES_SORTED_MIN = 100_000  # fewer fit into the cache in any order
 CELLS_SORTED_PER_BOX = 8  # with more cells than this, counting them costs more than it saves
-BOXES_PER_THREAD_MIN = 10_000  # fewer are done sooner than a thread starts
 HASH_FILL_MAX = 0.5  # longer probe sequences cost more than the memory saved
 
 Empty = Callable[[int | tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]
@@ -66,14 +64,15 @@ class ClassWriter:
         """Write a class for these boxes; returns those too wide for the grid it chose."""
         plan = plan_class(boxes, grid=grid)
         first, last = self._cells_of(boxes, plan)
-        cover = class_fill.count_cells(first, last)
+        cover = np.empty(len(first), np.float64)
+        self._each(class_fill.count_cells, len(first), first, last, cover)
         wide = cover > CELLS_PER_BOX_MAX
-        rest = boxes.take(wide)
-        if wide.any():
-            boxes, first, last, cover = boxes.take(~wide), first[~wide], last[~wide], cover[~wide]
-        if len(boxes.ids):
-            self._write(boxes, plan, first, last, cover)
-        return rest
+        if not wide.any():
+            self._write(boxes, plan, first, last)
+            return boxes.slice(0, 0)
+        if not wide.all():
+            self._write(boxes.take(~wide), plan, first[~wide], last[~wide])
+        return boxes.take(wide)
 
     def finish(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {}
@@ -87,14 +86,8 @@ class ClassWriter:
         return arrays
 
     def _each(self, fill: Callable[..., None], boxes: int, *arrays: npt.NDArray[Any]) -> None:
-        """Run a loop over all boxes; many boxes in a piece per thread, as no two share an entry."""
-        if self._threads == 1 or boxes < BOXES_PER_THREAD_MIN:
-            fill(*arrays, 0, boxes)
-            return
-        ends = [boxes * piece // self._threads for piece in range(self._threads + 1)]
-        with ThreadPoolExecutor(self._threads) as pool:
-            for done in [pool.submit(fill, *arrays, *piece) for piece in pairwise(ends)]:
-                done.result()
+        """A loop over all boxes, of which no two share an entry."""
+        in_pieces(self._threads, fill, boxes, *arrays)
 
     def _cells_of(self, boxes: Boxes, plan: ClassPlan) -> tuple[Int32Array, Int32Array]:
         """First and last cell of every box per key column."""
@@ -125,16 +118,16 @@ class ClassWriter:
         plan: ClassPlan,
         first: Int32Array,
         last: Int32Array,
-        cover: npt.NDArray[np.float64],
     ) -> None:
         row = np.zeros(kernels.CLASS_COLUMNS, np.int64)
         strides, cells = _strides(boxes, plan)
         order = _order(boxes, plan, first, strides, cells)
         if order is not None:
-            boxes, cover = self._ordered(boxes, order), cover[order]
+            boxes = self._ordered(boxes, order)
             first, last = self._cells_of(boxes, plan)
-        starts = np.zeros(len(cover) + 1, np.int64)
-        np.cumsum(cover.astype(np.int64), out=starts[1:])
+        starts = np.zeros(len(first) + 1, np.int64)
+        self._each(class_fill.count_cells, len(first), first, last, starts[1:])
+        np.cumsum(starts, out=starts)
         if starts[-1] + self._lengths["ids"] > ENTRIES_MAX:
             raise InputError(
                 "the subscriptions need more than 2^31 index entries",
@@ -203,14 +196,13 @@ class ClassWriter:
         row[kernels.NARROW] = plan.narrow
         if plan.narrow == kernels.NARROW_NONE:
             return
-        lo, hi = boxes.lo[:, plan.narrow_column], boxes.hi[:, plan.narrow_column]
-        sorted_by = lo if plan.narrow == kernels.NARROW_LOWER else hi
+        sorted_by = boxes.lo if plan.narrow == kernels.NARROW_LOWER else boxes.hi
         bounds = self._empty(len(places), np.int32)
-        values = np.ascontiguousarray(sorted_by)
+        values = np.ascontiguousarray(sorted_by[:, plan.narrow_column])
         self._each(class_fill.scatter_rows, len(values), starts, places, values, bounds)
         row[kernels.NARROW_DIM] = boxes.dims[plan.narrow_column]
         row[kernels.NARROW_BASE] = self._append("bounds", bounds)
-        row[kernels.NARROW_REACH] = int((hi.astype(np.int64) - lo).max())
+        row[kernels.NARROW_REACH] = boxes.widest[plan.narrow_column]
 
     def _write_bounds(
         self,

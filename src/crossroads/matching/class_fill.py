@@ -57,14 +57,13 @@ def order_by_cell(first: Array, strides: Array, cells: int) -> Array:
 
 
 @compiled
-def count_cells(first: Array, last: Array) -> Array:
+def count_cells(first: Array, last: Array, cells: Array, begin: int, end: int) -> None:
     """Cells that each box overlaps, from its first and last cell per grid dimension."""
-    boxes, dims = first.shape
-    cells = np.ones(boxes, np.float64)  # the product may exceed int64 for very wide boxes
-    for i in range(boxes):
-        for d in range(dims):
-            cells[i] *= np.float64(last[i, d]) - np.float64(first[i, d]) + 1.0
-    return cells
+    for i in range(begin, end):
+        product = 1.0  # it may exceed int64 for very wide boxes
+        for d in range(first.shape[1]):
+            product *= np.float64(last[i, d]) - np.float64(first[i, d]) + 1.0
+        cells[i] = product
 
 
 @compiled

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crossroads.matching.boxes import Int32Array, Int64Array
-from crossroads.matching.kernels import NARROW_LOWER, NARROW_NONE, NARROW_UPPER
+from crossroads.matching.kernels import NARROW_LOWER, NARROW_NONE, NARROW_UPPER, Array
+from crossroads.model.compiled import compiled
 
 # Nanoseconds on one core of 2023; only their ratios matter.
 PROBE_NS = 12.0  # find the list of one class
@@ -41,6 +42,7 @@ LEFT_MAX = 0.8  # share of a list beyond which narrowing it is not worth a searc
 STARTS = 2  # even grids from which the search goes on
 
 BoolArray = npt.NDArray[np.bool_]
+Bits = npt.NDArray[np.uint64]
 # An estimate for two kinds of events: spread evenly, and lying where the boxes lie. Costs are
 # the mean of both, so that neither kind is forgotten.
 Mix = npt.NDArray[np.float64]
@@ -60,7 +62,13 @@ class Boxes:
     @cached_property
     def open_above(self) -> list[bool]:
         """Per column, whether no box has an upper bound there."""
-        return [bool((self.hi[:, c] == size).all()) for c, size in enumerate(self.sizes)]
+        return [_all_are(self.hi[:, c], size) for c, size in enumerate(self.sizes)]
+
+    @cached_property
+    def widest(self) -> list[int]:
+        """Per column, how far the bounds of a box lie apart at most."""
+        widths: list[int] = _widest(self.lo, self.hi).tolist()
+        return widths
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Boxes:
         return replace(self, lo=self.lo[rows], hi=self.hi[rows], ids=self.ids[rows])
@@ -138,7 +146,8 @@ class _Planner:
         self.list_size = self._expected_list()
         self.narrowing = {c: self._narrowing(c) for c in self.ranges}
         self.estimates: dict[Shifts, ClassPlan | None] = {}
-        self.crowds: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
+        self.covers: dict[tuple[int, int], Int64Array] = {}
+        self.crowds: dict[tuple[int, int], Bits] = {}
 
     def best(self, *, grid: bool) -> ClassPlan:
         """Walk downhill from the layout without a grid and from even grids; take the lowest."""
@@ -176,8 +185,7 @@ class _Planner:
         points: list[int] = []
         space = 1
         for c, size in enumerate(self.boxes.sizes):
-            lo, hi = self.boxes.lo[:, c], self.boxes.hi[:, c]
-            if lo[0] == hi[0] and bool((lo == hi).all()) and space * (size + 1) < KEY_SPACE_MAX:
+            if self.boxes.widest[c] == 0 and space * (size + 1) < KEY_SPACE_MAX:
                 space *= size + 1
                 points.append(c)
         return points
@@ -197,15 +205,14 @@ class _Planner:
         size = self.boxes.sizes[column]
         lo, hi = self.lo[:, column], self.hi[:, column]
         centres = (lo + hi) // 2
-        full_lo, full_hi = self.boxes.lo[:, column], self.boxes.hi[:, column]
-        if full_lo[0] == 1 and bool((full_lo == 1).all()):
+        if _all_are(self.boxes.lo[:, column], 1):
             alike = 1.0 - np.searchsorted(np.sort(hi), centres).mean() / len(hi)
             return NARROW_UPPER, np.array([hi.mean() / (size + 1), alike])
         starts = np.sort(lo)
         upto = np.searchsorted(starts, centres, side="right")
         if self.boxes.open_above[column]:
             return NARROW_LOWER, np.array([1.0 - lo.mean() / (size + 1), upto.mean() / len(lo)])
-        reach = int((full_hi.astype(np.int64) - full_lo).max())
+        reach = self.boxes.widest[column]
         alike = (upto - np.searchsorted(starts, centres - reach)).mean() / len(lo)
         return NARROW_LOWER, np.array([min(1.0, (reach + 1) / (size + 1)), alike])
 
@@ -231,7 +238,9 @@ class _Planner:
         cover, cells = np.ones(len(self.lo)), 1
         for c in gridded:
             shift = shifts[c] or 0
-            cover *= (self.hi[:, c] >> shift) - (self.lo[:, c] >> shift) + 1
+            if (c, shift) not in self.covers:
+                self.covers[c, shift] = (self.hi[:, c] >> shift) - (self.lo[:, c] >> shift) + 1
+            cover *= self.covers[c, shift]
             cells *= cells_along(self.boxes.sizes[c], shift)
         kept = cover <= CELLS_PER_BOX_MAX
         per_box = float((cover * kept).sum()) / len(cover)
@@ -288,7 +297,7 @@ class _Planner:
         m = len(self.lo)
         if not gridded or m < 2:
             return 1.0
-        together: npt.NDArray[np.uint8] = np.packbits(kept)[np.newaxis, :]
+        together = _bits(kept[np.newaxis, :])
         for c in gridded:
             shift = shifts[c]
             assert shift is not None
@@ -299,12 +308,33 @@ class _Planner:
         pairs = int(np.bitwise_count(together).sum()) - int(events.sum())  # not with themselves
         return pairs / (len(events) * (m - 1)) if pairs >= PAIRS_TRUSTED else 0.0
 
-    def _crowd(self, column: int, shift: int) -> npt.NDArray[np.uint8]:
+    def _crowd(self, column: int, shift: int) -> Bits:
         """Bit (i, j): does box j overlap the cell that holds the centre of the i-th event?"""
         lo, hi = self.lo[:, column], self.hi[:, column]
         cell = ((lo + hi)[::EVENT_STEP] // 2 >> shift).astype(np.int32)
         first, last = (lo >> shift).astype(np.int32), (hi >> shift).astype(np.int32)
-        return np.packbits((first <= cell[:, None]) & (cell[:, None] <= last), axis=1)
+        return _bits((first <= cell[:, None]) & (cell[:, None] <= last))
+
+
+def _all_are(bounds: Int32Array, bound: int) -> bool:
+    # The first one alone says no for nearly every column.
+    return not len(bounds) or (bool(bounds[0] == bound) and bool((bounds == bound).all()))
+
+
+@compiled
+def _widest(lo: Array, hi: Array) -> Array:
+    widths = np.zeros(lo.shape[1], np.int64)
+    for i in range(lo.shape[0]):
+        for c in range(lo.shape[1]):
+            widths[c] = max(widths[c], np.int64(hi[i, c]) - np.int64(lo[i, c]))
+    return widths
+
+
+def _bits(rows: BoolArray) -> Bits:
+    """Rows of truth values, 64 to a word."""
+    padded = np.zeros((len(rows), rows.shape[1] + -rows.shape[1] % 64), np.bool_)
+    padded[:, : rows.shape[1]] = rows
+    return np.packbits(padded, axis=1).view(np.uint64)
 
 
 def is_dense(cells: float, entries: float) -> bool:

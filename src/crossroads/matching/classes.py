@@ -134,7 +134,7 @@ def build_classes(
     writer = ClassWriter(threads, empty)
     pending: list[Boxes] = []
     for group in one_group_per_signature(groups):
-        pending.extend(split_by_kind(normalised(group, dim_sizes)))
+        pending.extend(split_by_kind(normalised(group, dim_sizes, threads), threads))
     for level in range(LEVELS_MAX + 1):
         too_wide: list[Boxes] = []
         for boxes in merge_small(pending):

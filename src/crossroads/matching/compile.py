@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,12 +34,12 @@ from crossroads.matching.ranges import (
     interval_constants,
     interval_range,
     shares,
-    side_range,
+    sides_range,
     stacked,
 )
 from crossroads.matching.singles import SingleBox, boxes_of
 from crossroads.model.atoms import Dimension
-from crossroads.model.columnar import Alternative, TooManyAlternatives, alternatives
+from crossroads.model.columnar import Alternative, Side, TooManyAlternatives, alternatives
 from crossroads.model.filter import Filter, Like, predicates
 from crossroads.model.instantiate import instantiate, split_likes
 from crossroads.model.intervals import Interval
@@ -67,7 +68,13 @@ class Compiled:
     patterns: dict[str, PatternKeys]
 
 
-def compile_filters(table: FilterTable) -> Compiled:
+def compile_filters(table: FilterTable, threads: int = 1) -> Compiled:
+    """The same for any number of threads; dimensions are coded side by side."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="coding") as pool:
+        return _compile(table, pool)
+
+
+def _compile(table: FilterTable, pool: ThreadPoolExecutor) -> Compiled:
     reader = _Reader(table.schema)
     for group in table.groups:
         for part in split_likes(group):
@@ -75,8 +82,8 @@ def compile_filters(table: FilterTable) -> Compiled:
     for row, filter_ in table.singles.items():
         reader.read_single(row, filter_)
     dimensions = sorted(reader.types)
-    coders = reader.coders(dimensions)
-    writer = _Writer(table.size, dimensions, reader.types, coders)
+    coders = reader.coders(dimensions, pool)
+    writer = _Writer(table.size, dimensions, reader.types, coders, pool)
     for group, found in reader.shapes:
         writer.emit_shape(group, found)
     writer.emit_singles(reader.singles)
@@ -112,7 +119,7 @@ class _Reader:
             for dimension in box.sides.keys() - self.types.keys():
                 self.types[dimension] = self.schema.attribute(dimension.attribute).type
 
-    def coders(self, dimensions: list[Dimension]) -> list[Coder]:
+    def coders(self, dimensions: list[Dimension], pool: ThreadPoolExecutor) -> list[Coder]:
         ints: dict[Dimension, list[Int64Array]] = defaultdict(list)
         texts: dict[Dimension, list[pa.Array]] = defaultdict(list)
         for side in (side for _, found in self.shapes for one in found for side in one.sides):
@@ -128,12 +135,14 @@ class _Reader:
                 texts[dimension].append(pa.array(list(constants), pa.large_binary()))
             else:
                 ints[dimension].append(np.array(list(constants), np.int64))
-        return [
-            bytes_coder(texts[dimension])
-            if _as_bytes(self.types[dimension])
-            else int_coder(self.types[dimension], ints[dimension])
-            for dimension in dimensions
-        ]
+
+        def coder(dimension: Dimension) -> Coder:
+            type_ = self.types[dimension]
+            if _as_bytes(type_):
+                return bytes_coder(texts[dimension])
+            return int_coder(type_, ints[dimension])
+
+        return list(pool.map(coder, dimensions))
 
     def _intervals(self) -> dict[Dimension, set[Interval | None]]:
         found: dict[Dimension, set[Interval | None]] = defaultdict(set)
@@ -156,8 +165,10 @@ class _Writer:
         dimensions: list[Dimension],
         types: dict[Dimension, Type],
         coders: list[Coder],
+        pool: ThreadPoolExecutor,
     ) -> None:
         self.size = size
+        self.pool = pool
         self.dimensions = dimensions
         self.types = types
         self.coders = coders
@@ -202,15 +213,12 @@ class _Writer:
                 self.emit_shape_candidates(group, alternative, box, again)
 
     def coded(self, one: Alternative, size: int) -> CodedBox:
-        box: CodedBox = {}
+        sides: dict[int, list[Side]] = defaultdict(list)
         for side in one.sides:
-            number = self.number[side.dimension]
-            low, high = side_range(side, self.coders[number], size)
-            if number in box:
-                low = np.maximum(low, box[number][0])
-                high = np.minimum(high, box[number][1])
-            box[number] = low, high
-        return box
+            sides[self.number[side.dimension]].append(side)
+        return {
+            number: sides_range(found, self.coders[number], size) for number, found in sides.items()
+        }
 
     def emit_shape_candidates(
         self, group: ShapeGroup, one: Alternative, box: CodedBox, rows: Int64Array

@@ -122,7 +122,7 @@ class MatchIndex:
     def build(cls, table: FilterTable, *, threads: int = 1, empty: Empty = np.empty) -> MatchIndex:
         """Compile. Rows with errors match nothing. The index is the same for any `threads`; its
         large arrays are made by `empty`."""
-        compiled = compile_filters(table)
+        compiled = compile_filters(table, threads)
         return cls(
             table.schema,
             table.size,

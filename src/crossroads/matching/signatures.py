@@ -16,6 +16,7 @@ import numpy.typing as npt
 from crossroads.matching.boxes import BoxGroup, Int32Array, Int64Array
 from crossroads.matching.class_plan import Boxes, count_words
 from crossroads.matching.kernels import Array
+from crossroads.matching.pieces import in_pieces
 from crossroads.model.compiled import compiled
 
 SMALL = 16  # boxes: fewer do not deserve a probe of their own
@@ -31,30 +32,38 @@ KIND_BITS = 4
 COLUMNS_PER_CODE = 12  # kinds that fit into an int64 beside the number of the columns before
 
 
-def normalised(group: BoxGroup, dim_sizes: Sequence[int]) -> Boxes:
+def normalised(group: BoxGroup, dim_sizes: Sequence[int], threads: int = 1) -> Boxes:
     """Bounds as code + 1 within 0..size, without boxes that no code can match."""
     sizes = tuple(int(dim_sizes[d]) for d in group.dims)
-    lo, hi, possible = _clipped(
-        np.asarray(group.lo, np.int32), np.asarray(group.hi, np.int32), np.array(sizes, np.int32)
-    )
+    given = np.asarray(group.lo, np.int32), np.asarray(group.hi, np.int32)
+    lo, hi = np.empty(given[0].shape, np.int32), np.empty(given[0].shape, np.int32)
+    possible = np.empty(len(lo), np.bool_)
+    in_pieces(threads, _clip, len(lo), *given, np.array(sizes, np.int32), lo, hi, possible)
     boxes = Boxes(group.dims, sizes, lo, hi, np.asarray(group.ids, dtype=np.int32))
     return boxes if possible.all() else boxes.take(possible)
 
 
 @compiled
-def _clipped(lo: Array, hi: Array, sizes: Array) -> tuple[Array, Array, Array]:
+def _clip(
+    lo: Array,
+    hi: Array,
+    sizes: Array,
+    new_lo: Array,
+    new_hi: Array,
+    possible: Array,
+    begin: int,
+    end: int,
+) -> None:
     """Both bounds shifted and clipped, and whether anything lies between them."""
-    boxes, dims = lo.shape
-    new_lo, new_hi = np.empty((boxes, dims), np.int32), np.empty((boxes, dims), np.int32)
-    possible = np.ones(boxes, np.bool_)
-    for i in range(boxes):
-        for d in range(dims):
+    for i in range(begin, end):
+        fits = True
+        for d in range(sizes.size):
             size = sizes[d]
             low = min(max(lo[i, d], -1), size) + 1
             high = min(hi[i, d], size - 1) + 1
-            possible[i] &= low <= high
+            fits &= low <= high
             new_lo[i, d], new_hi[i, d] = low, high
-    return new_lo, new_hi, possible
+        possible[i] = fits
 
 
 def one_group_per_signature(groups: Iterable[BoxGroup]) -> list[BoxGroup]:
@@ -75,16 +84,15 @@ def one_group_per_signature(groups: Iterable[BoxGroup]) -> list[BoxGroup]:
     ]
 
 
-def split_by_kind(boxes: Boxes) -> list[Boxes]:
+def split_by_kind(boxes: Boxes, threads: int = 1) -> list[Boxes]:
     """One set per combination of kinds; rare combinations join a common one that holds them."""
     if len(boxes.ids) == 0:
         return []
-    kinds, row_kind, counts = _distinct_rows(
-        _kinds(boxes.lo, boxes.hi, np.array(boxes.sizes, np.int32))
-    )
-    home = _fold(kinds, counts)[row_kind]
-    if (home == home[0]).all():
+    kinds, row_kind, counts = _distinct_kinds(boxes, threads)
+    homes = _fold(kinds, counts)
+    if (homes == homes[0]).all():
         return [_without_free_columns(boxes)]
+    home = homes[row_kind]
     order = np.argsort(home, kind="stable")
     sorted_boxes = boxes.take(order)
     ends = np.flatnonzero(np.diff(home[order], append=-1)) + 1
@@ -147,33 +155,51 @@ def _rows_per_dim(sets: list[Boxes], anchors: dict[int, list[int]]) -> dict[int,
 
 
 @compiled
+def _kind(low: int, high: int, size: int) -> int:
+    kind = POINT * (low == high) | AT_LEAST * (high == size)
+    kind |= AT_MOST * (low == 1)  # leaves out NULL and nothing else below
+    return kind | FREE * (low == 0 and high == size)
+
+
+@compiled
 def _kinds(lo: Array, hi: Array, sizes: Array) -> Array:
-    kinds = np.zeros(lo.shape, np.uint8)
+    kinds = np.empty(lo.shape, np.uint8)
     for i in range(lo.shape[0]):
-        for d in range(lo.shape[1]):
-            low, high = lo[i, d], hi[i, d]
-            kind = POINT * (low == high) | AT_LEAST * (high == sizes[d])
-            kind |= AT_MOST * (low == 1)  # leaves out NULL and nothing else below
-            kinds[i, d] = kind | FREE * (low == 0 and high == sizes[d])
+        for c in range(sizes.size):
+            kinds[i, c] = _kind(lo[i, c], hi[i, c], sizes[c])
     return kinds
 
 
-def _distinct_rows(
-    kinds: npt.NDArray[np.uint8],
+@compiled
+def _add_kinds(
+    lo: Array, hi: Array, sizes: Array, columns: Array, codes: Array, begin: int, end: int
+) -> None:
+    """Append the kinds of some columns to the code of every box."""
+    for i in range(begin, end):
+        code = codes[i]
+        for c in columns:
+            code = (code << KIND_BITS) | _kind(lo[i, c], hi[i, c], sizes[c])
+        codes[i] = code
+
+
+def _distinct_kinds(
+    boxes: Boxes, threads: int
 ) -> tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]:
-    """Distinct rows, the number of each row among them, and how often each occurs."""
-    number = np.zeros(len(kinds), dtype=np.int64)
-    first, counts = np.zeros(1, np.int64), np.array([len(kinds)])
-    for begin in range(0, kinds.shape[1], COLUMNS_PER_CODE):
-        code = number
-        for c in range(begin, min(begin + COLUMNS_PER_CODE, kinds.shape[1])):
-            code = (code << KIND_BITS) | kinds[:, c]
-        if (code == code[0]).all():
+    """Distinct combinations of kinds, which one each box has, and how often each occurs."""
+    rows, columns = boxes.lo.shape
+    sizes = np.array(boxes.sizes, np.int32)
+    number = np.zeros(rows, np.int64)
+    first, counts = np.zeros(1, np.int64), np.array([rows])
+    for begin in range(0, columns, COLUMNS_PER_CODE):
+        some = np.arange(begin, min(begin + COLUMNS_PER_CODE, columns))
+        in_pieces(threads, _add_kinds, rows, boxes.lo, boxes.hi, sizes, some, number)
+        if (number == number[0]).all():
+            number[:] = 0
             continue  # spares the sort in the most common case
         _, first, number, counts = np.unique(
-            code, return_index=True, return_inverse=True, return_counts=True
+            number, return_index=True, return_inverse=True, return_counts=True
         )
-    return kinds[first], number, counts
+    return _kinds(boxes.lo[first], boxes.hi[first], sizes), number, counts
 
 
 def _without_free_columns(boxes: Boxes) -> Boxes:

@@ -239,6 +239,8 @@ class _Reader:
                 signed = -mantissa if negative else mantissa
                 if type_.kind is Kind.DOUBLE:
                     return Bound(double_keys(signed / 10.0 ** scale.astype(np.float64)))
+                if (scale == type_.scale).all():
+                    return Bound(signed)  # written in the very units of the keys, as usual
                 floor, between = _scaled(signed, scale, type_.scale)
                 return _Inexact(floor, between)
 
@@ -255,12 +257,9 @@ def _sorted_rows(
     bounds: list[Bound | _Inexact],
 ) -> tuple[list[Int64Array | pa.Array], list[Int64Array | pa.Array]]:
     """Columns (last key not above, first key not below each constant), ascending in every row."""
-    if all(isinstance(bound, _Inexact) for bound in bounds):
-        floors = np.sort([bound.floor for bound in bounds if isinstance(bound, _Inexact)], axis=0)
-        ceilings = np.sort(
-            [bound.floor + bound.between for bound in bounds if isinstance(bound, _Inexact)], axis=0
-        )
-        return list(floors), list(ceilings)
+    if any(isinstance(bound, _Inexact) for bound in bounds):
+        floors, ceilings = zip(*map(_around, bounds), strict=True)
+        return list(np.sort(floors, axis=0)), list(np.sort(ceilings, axis=0))
     columns = [bound.constants for bound in bounds if isinstance(bound, Bound)]
     assert len(columns) == len(bounds)
     if isinstance(columns[0], np.ndarray):
@@ -274,6 +273,14 @@ def _sorted_rows(
     order = np.argsort(ranks, axis=0) * ranks.shape[1] + np.arange(ranks.shape[1])
     texts = [joined.take(pa.array(row)) for row in order]
     return texts, texts
+
+
+def _around(bound: Bound | _Inexact) -> tuple[Int64Array, Int64Array]:
+    """The last key not above the number, and the first one not below it."""
+    if isinstance(bound, _Inexact):
+        return bound.floor, bound.floor + bound.between
+    assert isinstance(bound.constants, np.ndarray)
+    return bound.constants, bound.constants
 
 
 @compiled

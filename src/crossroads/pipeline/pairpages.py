@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ from crossroads.pipeline.parquetpages import (
 ROWS_PER_GROUP = 4 << 20  # large enough for the dictionaries to pay
 ROWS_PER_PAGE = 1 << 17  # half a MB of codes at most: in the cache from packing to compressing
 DICTIONARY_BYTES_MAX = 256 << 20  # readers hold a dictionary whole
+PAIRS_HELD_MAX = 1 << 18  # fewer share a row group: one costs half a millisecond at least
 
 
 class Names:
@@ -163,6 +164,26 @@ class ByOwner:
 Naming = ByName | ByOwner
 
 
+class _Told(NamedTuple):
+    """A few pairs, on their own: nothing keeps the batch alive that they were found in."""
+
+    ids: pa.Array  # of the events that somebody is told of
+    counts: Int64Array  # how many are, of each
+    ordinals: Int32Array
+
+    @classmethod
+    def of(cls, ids: pa.Array, told: Matches) -> _Told:
+        counts = np.diff(told.offsets)
+        some = np.flatnonzero(counts)
+        # Many batches together may have more text than 32-bit offsets reach.
+        texts = ids.take(pa.array(some)).cast(pa.large_string())
+        return cls(texts, counts[some], told.ordinals.copy())
+
+
+def _same(one: Sequence[Naming], other: Sequence[Naming]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
 class PairFile:
     """The pairs of one part; the first column is the event's id. One writer."""
 
@@ -174,19 +195,45 @@ class PairFile:
         rows_per_group: int = ROWS_PER_GROUP,
         rows_per_page: int = ROWS_PER_PAGE,
         dictionary_bytes_max: int = DICTIONARY_BYTES_MAX,
+        pairs_held_max: int = PAIRS_HELD_MAX,
     ) -> None:
         self._file = TextColumnFile(stream, columns)
         self._rows_per_group = rows_per_group
         self._rows_per_page = rows_per_page
         self._dictionary_bytes_max = dictionary_bytes_max
-
-    @property
-    def rows(self) -> int:
-        return self._file.rows
+        self._pairs_held_max = pairs_held_max
+        self._held: list[_Told] = []
+        self._held_receivers: Sequence[Naming] = ()
+        self.rows = 0
 
     def write(self, ids: pa.Array, told: Matches, receivers: Sequence[Naming]) -> None:
         """`told` says by event, in the order of `ids`, the ordinals of who is told: `receivers`."""
-        events = Names(ids)
+        rows = told.ordinals.size
+        self.rows += rows
+        if rows >= self._pairs_held_max or not _same(receivers, self._held_receivers):
+            self._write_held()
+        if rows >= self._pairs_held_max:
+            self._write_told(Names(ids), told, receivers)
+        elif rows:
+            self._held_receivers = receivers
+            self._held.append(_Told.of(ids, told))
+            if sum(one.ordinals.size for one in self._held) >= self._pairs_held_max:
+                self._write_held()
+
+    def close(self) -> None:
+        self._write_held()
+        self._file.close()
+
+    def _write_held(self) -> None:
+        if not self._held:
+            return
+        ids, counts, ordinals = zip(*self._held, strict=True)
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        told = Matches(offsets, np.concatenate(ordinals))
+        self._held = []
+        self._write_told(Names(pa.concat_arrays(ids)), told, self._held_receivers)
+
+    def _write_told(self, events: Names, told: Matches, receivers: Sequence[Naming]) -> None:
         names = [events, *(column.names for column in receivers)]
         rows = self._rows_per_group
         for one in names:
@@ -195,14 +242,11 @@ class PairFile:
             last = min(first + rows, told.ordinals.size)
             self._write_group(events, told, receivers, first, last)
 
-    def close(self) -> None:
-        self._file.close()
-
     def _write_group(
         self,
         events: Names,
         told: Matches,
-        receivers: Sequence[ByName | ByOwner],
+        receivers: Sequence[Naming],
         first: int,
         last: int,
     ) -> None:
