@@ -13,6 +13,11 @@ T = TypeVar("T")
 
 RUNS = 3
 LONG_SECONDS = 30.0  # what takes longer is steady enough to be run once
+# The JVM compiles what a driver does only after it has done it a dozen times. Of a job shorter than
+# this that would be most of what is measured, so such a job is warmed up and then run more often;
+# and so is the rival that it is compared with.
+SHORT_SECONDS, WARM_RUNS, SHORT_RUNS = 2.0, 10, 9
+FIRST_TIMES = 3.0  # a first run takes up to so many times as long as those after it
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,27 @@ def timed(function: Callable[[], T], runs: int = RUNS) -> tuple[Times, T]:
         if len(seconds) >= runs or seconds[0] > LONG_SECONDS:
             return Times(seconds, processor), result
         del result  # two large results at once would measure the allocator
+
+
+def repeated(run: Callable[[], T], seconds_of: Callable[[T], float]) -> list[T]:
+    """What the runs that count returned: a few of what takes long, more of what is short."""
+    found = [run()]
+    if seconds_of(found[0]) < FIRST_TIMES * SHORT_SECONDS:
+        found = [run()]  # the first one says little of the others
+    if seconds_of(found[0]) < SHORT_SECONDS:
+        for _ in range(WARM_RUNS):
+            run()
+        return [run() for _ in range(SHORT_RUNS)]
+    while len(found) < RUNS and seconds_of(found[0]) <= LONG_SECONDS:
+        found.append(run())
+    return found
+
+
+def timed_warm(function: Callable[[], T]) -> tuple[Times, T]:
+    """`timed`, of runs that are `repeated`."""
+    found = repeated(lambda: timed(function, 1), lambda one: one[0].median)
+    times = Times([one.median for one, _ in found], [one.processor[0] for one, _ in found])
+    return times, found[-1][1]
 
 
 def thread_limits(cores: int) -> dict[str, str]:

@@ -11,17 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.measure import LONG_SECONDS, RUNS
+from bench.measure import repeated
 from bench.nestedloop import one_join
 from bench.sizes import SEED, W2_SYMBOLS, Sizes
 from crossroads.lab.workloads import Workload, Written, stocks, uniform, write_workload
 from crossroads.pipeline.job import MatchRequest, run_match
 
 WARM_ROWS = 2_000
-# The JVM compiles what a driver does only after it has done it a dozen times. Of a job shorter than
-# this that would be most of what is measured, so such a job is warmed up and then run more often.
-SHORT_SECONDS, WARM_RUNS, SHORT_RUNS = 2.0, 10, 9
-FIRST_TIMES = 3.0  # a first run takes up to so many times as long as those after it
 Plan = Literal["direct", "indexed", "naive"]
 Shape = Literal["pairs", "compact"]
 
@@ -79,15 +75,7 @@ class JobBench:
     def run(self, workload: Workload, plan: Plan, shape: Shape) -> dict[str, Any]:
         self._job(self.warm, plan, shape)
         files = write_workload(workload, self.folder / "input", overwrite=True)
-        summaries = [self._job(files, plan, shape)]
-        if typed_seconds(summaries[0]) < FIRST_TIMES * SHORT_SECONDS:
-            summaries = [self._job(files, plan, shape)]  # the first one says little of the others
-        if typed_seconds(summaries[0]) < SHORT_SECONDS:
-            for _ in range(WARM_RUNS):
-                self._job(files, plan, shape)
-            summaries = [self._job(files, plan, shape) for _ in range(SHORT_RUNS)]
-        while len(summaries) < RUNS and not _long(summaries):
-            summaries.append(self._job(files, plan, shape))
+        summaries = repeated(lambda: self._job(files, plan, shape), typed_seconds)
         stages = {
             name: round(statistics.median(one["seconds"][name] for one in summaries), 4)
             for name in summaries[0]["seconds"]
@@ -125,7 +113,3 @@ def job_seconds(summary: dict[str, Any]) -> float:
 def typed_seconds(summary: dict[str, Any]) -> float:
     """The same from subscriptions that are typed already."""
     return job_seconds(summary) - float(summary["seconds"]["subscriptions"])
-
-
-def _long(summaries: list[dict[str, Any]]) -> bool:
-    return bool(summaries) and job_seconds(summaries[0]) > LONG_SECONDS
