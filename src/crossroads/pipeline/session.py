@@ -183,8 +183,9 @@ def session_settings(master: str, java: Java) -> dict[str, str]:
 def socket_settings(master: str) -> dict[str, str]:
     """JVM and Python workers of this machine talk through sockets in a folder of their own.
 
-    A job without work takes half as long as over TCP, tens of milliseconds less. These sockets ask for no password, so nobody else may enter the folder; it goes with
-    this process. Where its path is too long for a socket there is none, and TCP is used.
+    A job without work takes half as long as over TCP, tens of milliseconds less. These sockets ask
+    for no password, so nobody else may enter the folder; it goes with this process. Where its path
+    is too long for a socket there is none, and TCP is used.
     """
     if not is_local(master):
         return {}
