@@ -6,6 +6,8 @@ PYTHON ?=
 PYTEST_ARGS ?=
 TEST_JOBS ?= 2
 SEEDS ?= 2000
+KILLS ?= 60
+SINKS ?= folder,sqlite,jdbc,kafka
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -36,7 +38,7 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz test-sim test-planted check prove bench bench-quick bench-plans clean help
+.PHONY: setup demo test test-fuzz test-sim test-planted test-kill check prove bench bench-quick bench-plans clean help
 
 help:
 	@echo "make setup        install into .venv"
@@ -45,6 +47,7 @@ help:
 	@echo "make test-fuzz    property tests with many more examples"
 	@echo "make test-sim     networks under churn, one case per seed    (SEEDS=100000)"
 	@echo "make test-planted plant each known bug and write which case finds it (minutes)"
+	@echo "make test-kill    kill -9 streams at random points, compare (KILLS=60 SINKS=folder,sqlite)"
 	@echo "make check        style, types, import contracts"
 	@echo "make prove        long proofs on real quotes     (CROSSROADS_QUOTES=FILE names them)"
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
@@ -107,6 +110,10 @@ test-sim: $(STAMP)
 
 test-planted: $(STAMP)
 	@$(BIN)/python -m crossroads.testing.plantedtable docs/planted-bugs.md
+
+test-kill: $(STAMP)
+	@$(BIN)/python -m tests.kill.campaign --kills $(KILLS) --sinks $(SINKS) \
+	  --page docs/kill-campaign.md
 
 check: $(STAMP)
 	@$(BIN)/ruff check .
