@@ -12,12 +12,7 @@ from typing import Any
 
 import apsw
 import pyarrow.parquet as pq
-from confluent_kafka import Consumer, TopicPartition
 from tests.kill.world import Told
-
-from crossroads.pipeline.java import find_java
-from crossroads.testing.kafkabroker import KafkaBroker
-from crossroads.testing.kafkajars import broker_jars
 
 COLUMNS = ("event_id", "subscription_id", "subscription_version")
 KAFKA_ANSWER_SECONDS = 30.0
@@ -46,6 +41,11 @@ def place_of(sink: str, folder: Path) -> Iterator[Place]:
             yield Place(url, lambda: _dumped(dump), {"dump": str(dump)})
         case "kafka":
             (folder / "broker").mkdir()
+            # Here: whoever needs no Kafka need not have its client.
+            from crossroads.pipeline.java import find_java
+            from crossroads.testing.kafkabroker import KafkaBroker
+            from crossroads.testing.kafkajars import broker_jars
+
             with KafkaBroker(folder / "broker", broker_jars(), find_java().executable) as broker:
                 url = f"kafka://{broker.servers}/{TOPIC}"
                 yield Place(url, lambda: _kafka(broker.servers))
@@ -76,6 +76,8 @@ def _dumped(path: Path) -> Told:
 
 def _kafka(servers: str) -> Told:
     """All that was committed, to the end of every partition."""
+    from confluent_kafka import Consumer, TopicPartition
+
     found: Told = Counter()
     consumer = Consumer(
         {
