@@ -34,6 +34,7 @@ from tests.kill.world import Told, World
 
 LOOK_SECONDS = 0.002  # between looks at the checkpoint
 POINT_SECONDS_MAX = 900.0  # until a batch has come to the point that is waited for
+BATCHES_OF_PEACE = 12  # fewer than that, before a kill: Spark compacts its log at every tenth
 FILES_AHEAD = 6  # published and not yet in a finished batch
 BATCHES_PER_CHANGE = 3  # subscriptions change all the time, but that is not what is tested
 STARTS_MAX = 5  # in a row that end by themselves before they have done anything
@@ -48,6 +49,7 @@ class Kill:
     point: str
     delay_ms: int = 0  # after the point was seen
     at_once: bool = False  # from the start on: the replay of a batch counts too
+    after: int = 0  # batches that are left in peace first
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def random_kills(dice: random.Random, count: int) -> list[Kill]:
             delay = dice.randrange(500, 9_000)
         else:
             delay = dice.choice((0, 0, dice.randrange(20), dice.randrange(400)))
-        kills.append(Kill(victim, point, delay, at_once))
+        peace = 0 if at_once or point == STARTING else dice.randrange(BATCHES_OF_PEACE)
+        kills.append(Kill(victim, point, delay, at_once, peace))
     dice.shuffle(kills)
     return kills
 
@@ -168,13 +171,14 @@ class Siege:
         """Until the point is reached, feeding the stream; then for the delay."""
         if kill.point == STARTING:
             self._pause(kill.delay_ms / 1000)
+        peaceful = self._looking.newest + kill.after
         since_ns = self._life.started_ns if kill.at_once and self._life else time.time_ns()
         until = time.monotonic() + POINT_SECONDS_MAX
         while time.monotonic() < until:
             life = self._living(place)
             self._feed()
             reached = kill.point == STARTING or self._looking.reached(kill.point, since_ns)
-            if reached and life.find(kill.victim) is not None:
+            if reached and self._looking.newest >= peaceful and life.find(kill.victim) is not None:
                 if kill.point != STARTING:
                     self._pause(kill.delay_ms / 1000)
                 return

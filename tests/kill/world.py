@@ -34,7 +34,7 @@ SCHEMA = Schema.from_mapping(
 SCHEMA_TEXT = 'id = "id"\n[attributes]\nid = "bigint"\ncity = "string"\ntotal = "double"\n'
 CITIES = ("Lima", "Cusco", "Puno", "Tacna", "Ica")
 SUBSCRIPTIONS = 24  # in the first file
-EVENTS_PER_FILE = 12
+EVENTS_PER_FILE = 30
 REPEATED_SHARE = 0.05  # of the events: published again, in another file or in the same
 BROKEN_SHARE = 0.03  # of the lines
 PARQUET = pa.schema([("id", pa.int64()), ("city", pa.string()), ("total", pa.float64())])
