@@ -65,7 +65,12 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+def place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Place:
+    # Other tests of this process may have started Spark, and whoever has a session keeps it: the
+    # stream would run on it, for ever.
+    monkeypatch.setattr("crossroads.pipeline.session.existing_session", lambda: None)
     return Place(tmp_path, capsys)
 
 
