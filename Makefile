@@ -4,6 +4,7 @@
 
 PYTHON ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 TEST_JOBS ?= 2
 SEEDS ?= 2000
 KILLS ?= 60
@@ -38,7 +39,7 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz test-sim test-planted test-kill check prove bench bench-quick bench-plans clean help
+.PHONY: setup demo test test-fuzz test-sim test-planted test-kill check prove bench bench-quick bench-plans bench-stream clean help
 
 help:
 	@echo "make setup        install into .venv"
@@ -51,6 +52,7 @@ help:
 	@echo "make check        style, types, import contracts"
 	@echo "make prove        long proofs on real quotes     (CROSSROADS_QUOTES=FILE names them)"
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
+	@echo "make bench-stream streams against a stream-static join, half an hour  (BENCH_ARGS='--quick')"
 	@echo "make bench-plans  every plan and mapping on six workloads: was the planner right? (long)"
 	@echo "make clean        remove .venv and caches"
 
@@ -129,6 +131,9 @@ bench: $(BENCH_STAMP)
 
 bench-quick: $(BENCH_STAMP)
 	@$(BIN)/python -m bench.run --quick
+
+bench-stream: $(BENCH_STAMP)
+	@$(BIN)/python -m bench.stream $(BENCH_ARGS)
 
 bench-plans: $(STAMP)
 	@$(BIN)/python -m bench.plans

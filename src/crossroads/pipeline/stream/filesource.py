@@ -1,6 +1,6 @@
 """A folder of files, picked up as they arrive.
 
-Spark's file source remembers which files were in which batch; it is asked for names and sizes only.
+Spark's file source remembers which files were in which batch; it is asked for names and times only.
 The files themselves are read as the batch job reads them, so that a broken row has its file and
 line, and a file that cannot be read at all is one reject.
 """
@@ -13,11 +13,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from crossroads.errors import SourceError, UsageError
 from crossroads.model.schema import Schema
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import SourceFile, Split, plan_splits, source_file
+from crossroads.pipeline.stream.filelog import files_of_last_batch
 from crossroads.pipeline.stream.sources import Arrived, Cutting
 
 # Spark forgets files older than a week before the newest one, unread ones too. We read all.
@@ -32,6 +34,7 @@ class FileSource:
     schema: Schema
     batch_bytes: int = BATCH_BYTES
     archive: Path | None = None  # files of finished batches are moved there
+    spark_log: Path | None = None  # Structured Streaming's checkpoint, where it can be read
 
     @property
     def name(self) -> str:
@@ -66,10 +69,16 @@ class FileSource:
         return files.select("path", "modificationTime", "length")
 
     def arrived(self, frame: DataFrame, landing: Path, cutting: Cutting) -> Arrived:
-        rows = sorted((_local(row.path), row.modificationTime) for row in frame.collect())
-        splits, rejects, files = splits_of([path for path, _ in rows], self.schema, cutting)
-        oldest = min((int(time.timestamp() * 1000) for _, time in rows), default=None)
-        return Arrived(splits, rejects, files, oldest)
+        rows = None if self.spark_log is None else files_of_last_batch(self.spark_log)
+        if rows is None:
+            rows = [(_local(row.path), row.time_ms) for row in _timed(frame).collect()]
+        paths = sorted(path for path, _ in rows)
+        splits, rejects, files = splits_of(paths, self.schema, cutting)
+        return Arrived(splits, rejects, files, min((time for _, time in rows), default=None))
+
+
+def _timed(frame: DataFrame) -> DataFrame:
+    return frame.select("path", F.unix_millis("modificationTime").alias("time_ms"))
 
 
 def _local(path: str) -> str:
