@@ -33,6 +33,7 @@ from bench.streamsizes import FULL, QUICK, StreamSizes
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "streaming-performance.md"
 FIGURES = ROOT / "docs" / "figures"
+DISTURBED = 0.05  # of the cores
 BUSY = 0.7  # processes that want a core before we begin
 Part = Callable[[Path], dict[str, Any]]
 
@@ -123,6 +124,12 @@ def finish(
     if not whole:  # targets are stated for the whole run
         rows = [replace(row, target="", met=None) for row in rows]
     report.show(console, rows)
+    for name, one in found.items():
+        if one.get("disturbance", 0.0) > DISTURBED:
+            console.print(
+                f"[yellow]disturbed:[/] {name}: others had {one['disturbance']:.0%} of the cores; "
+                "run again when the machine is idle before believing it"
+            )
     for name, reason in failures.items():
         console.print(f"[red]failed:[/] {name}: {reason}", highlight=False)
     saved = RESULTS / ("stream.json" if whole else "stream-partial.json")

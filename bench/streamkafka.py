@@ -24,8 +24,9 @@ from confluent_kafka import Consumer, Producer
 from bench.streamlatency import percentiles
 from bench.streamload import Given, draw, matches_of, told_to_stop, write_pool
 from bench.streamours import Ours
-from bench.streamrun import ROOT, Side, thirds
+from bench.streamrun import ROOT, Side
 from bench.streamsizes import CORES, StreamSizes
+from bench.streamwatch import disturbance, thirds
 from crossroads.errors import EnvironmentProblem
 from crossroads.pipeline.java import find_java
 from crossroads.testing.kafkabroker import KafkaBroker
@@ -139,10 +140,12 @@ def through_kafka(folder: Path, given: Given, sizes: StreamSizes, seconds: float
             assert reader.stdin is not None
             reader.stdin.close()
             reader.wait()
+    since = float(np.load(sent_at)[0]) + sizes.warm_seconds
     return _latencies(sizes, np.load(sent_at), np.load(seen_at)) | {
         "seconds": seconds,
         "expected": expected,
-        "memory": thirds(side.memory, float(np.load(sent_at)[0]) + sizes.warm_seconds),
+        "memory": thirds(side.samples, since),
+        "disturbance": disturbance(side.samples, since),
         "spark_ms": side.progress(),
         "complete": int(np.load(seen_at).shape[1]) == expected,
     }

@@ -46,8 +46,8 @@ knows no repeated ids, so the duplicate window is off in what is compared with i
 
 **A rate is held** if over a step of {step:.0f} s, its first third left out, latency grows by less
 than 0.05 s per second and nothing waits for more than 8 s. Rates are doubled until one is not held,
-and the gap between the last two is halved twice; between steps the stream catches up. The files of
-a step are a pool of 8 that comes again and again.
+and the gap between the last two is halved twice; a rate has two tries, and between steps the stream
+catches up. The files of a step are a pool of 8 that comes again and again.
 """
 
 
@@ -167,6 +167,8 @@ def page(rows: list[Row], found: Found, sizes: StreamSizes) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## Latency over time", "", f"![latency over time](figures/{NAME}.svg)", ""]
     lines += ["## Where the time of a batch goes", "", *_where(found)]
+    taken = max(one.get("disturbance", 0.0) for one in found.values())
+    lines += ["", f"Processes of others had at most {taken:.0%} of the cores meanwhile."]
     used = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return "\n".join([*lines, "", f"Measured with {used}.", ""])
 

@@ -23,8 +23,9 @@ from bench.streamload import (
     write_pool,
 )
 from bench.streamours import Ours
-from bench.streamrun import Side, feeding, files_for, thirds
+from bench.streamrun import Side, feeding, files_for
 from bench.streamsizes import CORES, StreamSizes
+from bench.streamwatch import disturbance, thirds
 
 TRIGGER_MS = 250  # of both
 # Of the join's grid, per attribute. A coarse grid repeats subscriptions less, so that a batch costs
@@ -140,13 +141,16 @@ def steady(
         "latency": percentiles([one.seconds for one in measured]),
         "rise": round(rise(measured), 4),
         "batches": len({one.batch for one in measured}),
-        "memory": thirds(side.memory, since),
+        "memory": thirds(side.samples, since),
+        "disturbance": disturbance(side.samples, since),
         "spark_ms": side.progress(),
         "stages": stages(stream) if kind == "ours" else {},
         "over_time": [
             (round(one.arrival.at - since, 2), round(one.seconds, 4)) for one in measured
         ],
-        "memory_over_time": [(round(at - since, 1), *sizes_) for at, *sizes_ in side.memory],
+        "memory_over_time": [
+            (round(one.at - since, 1), one.resident, one.java) for one in side.samples
+        ],
     }
 
 
@@ -209,7 +213,8 @@ def changes(folder: Path, given: Given, sizes: StreamSizes) -> dict[str, Any]:
                 write_changes(subscriptions, len(asked), sizes.changes, sizes.subscriptions)
             done = now_done
             time.sleep(0.05)
-    return {"asked": len(asked), **_compared(stream.batches(), asked)}
+    disturbed = disturbance(side.samples)
+    return {"asked": len(asked), "disturbance": disturbed, **_compared(stream.batches(), asked)}
 
 
 WARM_BATCHES = 8
@@ -263,6 +268,7 @@ def backlog(folder: Path, given: Given, sizes: StreamSizes, window_ms: int) -> d
         "complete": events == sizes.backlog_events,
         "batches": len(batches),
         "stages": [one["stages"] for one in batches],
+        "disturbance": disturbance(side.samples),
         "seconds": round(ended - begun, 3),
         "events_per_second": round(events / (ended - begun)),
     }

@@ -1,4 +1,4 @@
-"""The processes of a streaming benchmark: a side, its feeder, and how much memory the side has."""
+"""The processes of a streaming benchmark: a side, and its feeder."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from bench.measure import thread_limits
 from bench.streamjoin import Join
 from bench.streamload import FILE_SECONDS, Feed
 from bench.streamours import Ours
+from bench.streamwatch import Sample, look
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 180.0  # for Spark on a busy machine; ten on an idle one
 STOP_SECONDS = 60.0
 SAMPLE_SECONDS = 1.0
-Sample = tuple[float, int, int]  # when, bytes of all processes, of those that are Java
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class SideFailed(Exception):
@@ -38,7 +36,7 @@ class Side:
     def __init__(self, what: Ours | Join, folder: Path) -> None:
         self.what = what
         self.folder = folder
-        self.memory: list[Sample] = []
+        self.samples: list[Sample] = []
         self._said = folder / "said.txt"
         self._sampling = threading.Event()
 
@@ -113,53 +111,7 @@ class Side:
 
     def _sample(self) -> None:
         while not self._sampling.wait(SAMPLE_SECONDS):
-            self.memory.append((time.time(), *resident_bytes(self._process.pid)))
-
-
-def resident_bytes(root: int) -> tuple[int, int]:
-    """Of a process and all its descendants, and of those that are Java. Pages that they share are
-    counted for each."""
-    parents: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    javas: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            name, _, rest = (entry / "stat").read_text().rpartition(")")
-        except OSError:
-            continue  # it has ended
-        after_name = rest.split()
-        if name.endswith("(java"):
-            javas.add(int(entry.name))
-        parents[int(entry.name)] = int(after_name[1])
-        sizes[int(entry.name)] = int(after_name[21]) * _PAGE
-    family, grown = {root}, True
-    while grown:
-        more = {child for child, parent in parents.items() if parent in family} - family
-        family, grown = family | more, bool(more)
-    return sum(sizes.get(one, 0) for one in family), sum(sizes[one] for one in family & javas)
-
-
-def thirds(samples: list[Sample], since: float) -> dict[str, Any]:
-    """Mean resident memory in the first and the last third of what was measured.
-
-    A JVM reserves its heap at once and touches it bit by bit, so Python's part stands apart."""
-    late = [(whole, whole - java) for at, whole, java in samples if at >= since]
-    part = len(late) // 3
-    if not part:
-        return {}
-    first, last = (
-        [sum(column) / part for column in zip(*some, strict=True)]
-        for some in (late[:part], late[-part:])
-    )
-    return {
-        "first_third": round(first[0]),
-        "last_third": round(last[0]),
-        "growth": round(last[0] / first[0], 4),
-        "growth_of_python": round(last[1] / first[1], 4),
-        "peak": max(whole for whole, _ in late),
-    }
+            self.samples.append(look(self._process.pid))
 
 
 @contextlib.contextmanager

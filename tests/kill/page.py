@@ -70,7 +70,7 @@ def _points(results: Sequence[Result]) -> Iterator[str]:
 
 def _controls(results: Sequence[Result]) -> Iterator[str]:
     yield "\n## The same with idempotence switched off\n\n"
-    yield 'Sinks without a memory (`delivery="at-least-once"`), killed after the delivery and '
+    yield 'Sinks without a memory (`delivery="at-least-once"`), killed after the delivery and\n'
     yield "before Spark's commit. Here duplicates must appear, or the campaign could not fail.\n\n"
     yield "| sink | kills | pairs | lost | twice |\n|---|---|---|---|---|\n"
     for one in results:
