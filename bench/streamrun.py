@@ -94,6 +94,7 @@ class Side:
 
     def _await_ready(self) -> None:
         assert self._process.stdout is not None
+        until = time.monotonic() + START_SECONDS
         timer = threading.Timer(START_SECONDS, self._process.kill)
         timer.start()
         try:
@@ -103,6 +104,8 @@ class Side:
         finally:
             timer.cancel()
         self._process.wait()
+        if time.monotonic() >= until:
+            raise SideFailed(f"did not start within {START_SECONDS:.0f} s")
         raise SideFailed(self._last_words())
 
     def _last_words(self) -> str:

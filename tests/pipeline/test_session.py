@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +22,6 @@ from crossroads.pipeline.session import (
     is_loopback,
     refuse_unreachable,
     session_settings,
-    socket_settings,
     standalone_hosts,
 )
 
@@ -50,26 +47,6 @@ def test_a_cluster_keeps_its_own_memory_and_address() -> None:
     assert "spark.driver.memory" not in session_settings("spark://host:7077", java)
     assert "spark.driver.host" not in session_settings("yarn", java)
     assert session_settings("local[2]", java)["spark.driver.host"] == "127.0.0.1"
-
-
-def test_workers_are_reached_through_a_folder_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("TMPDIR", "/tmp")
-    folder = Path(socket_settings("local[2]")["spark.python.unix.domain.socket.dir"])
-    assert folder.stat().st_mode & 0o077 == 0  # these sockets ask for no password
-    long = tmp_path / ("long" * 20)
-    long.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(long))
-    assert socket_settings("local[2]") == socket_settings("spark://host:7077") == {}
-
-
-def test_the_folder_of_sockets_is_gone_after_the_process() -> None:
-    program = "from crossroads.pipeline import session; print(session.socket_settings('local'))"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
-    (folder,) = re.findall(r"'(/[^']*)'", said)
-    assert not Path(folder).exists()
 
 
 def test_limits_of_a_container_count(tmp_path: Path) -> None:

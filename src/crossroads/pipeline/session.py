@@ -6,14 +6,11 @@ is. Only a session that we start gets the settings below.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import re
-import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,8 +36,6 @@ MASTER_ANSWER_SECONDS = 5.0  # to a connection; Spark itself would ask again for
 MASTER_PORT = 7077  # where a standalone Master listens unless told otherwise
 SHUFFLE_PARTITIONS_PER_CORE = 2  # evens out skew; Spark's own 200 are tiny tasks on one machine
 
-SOCKET_PATH_BYTES_MAX = 103  # of macOS; Linux has 107
-SOCKET_NAME_BYTES = 64  # Spark's names have 43 with the slash; some room for what it may add
 
 _COUNT = r"(?:\*|[1-9]\d*)"
 MASTER_FORMS = re.compile(
@@ -65,7 +60,7 @@ def spark_session(
     master = checked_master(master) if master else default_master()
     refuse_unreachable(master)
     java = find_java()
-    config = {**session_settings(master, java), **socket_settings(master), **(settings or {})}
+    config = {**session_settings(master, java), **(settings or {})}
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in config.items():
         builder = builder.config(name, value)
@@ -178,30 +173,6 @@ def session_settings(master: str, java: Java) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return settings
-
-
-def socket_settings(master: str) -> dict[str, str]:
-    """JVM and Python workers of this machine talk through sockets in a folder of their own.
-
-    A job without work takes half as long as over TCP, tens of milliseconds less. These sockets ask
-    for no password, so nobody else may enter the folder; it goes with this process. Where its path
-    is too long for a socket there is none, and TCP is used.
-    """
-    if not is_local(master):
-        return {}
-    folder = tempfile.mkdtemp(prefix="crossroads-")  # for its owner only, whatever the umask
-    atexit.register(_remove_own, folder, os.getpid())
-    if len(os.fsencode(folder)) + SOCKET_NAME_BYTES > SOCKET_PATH_BYTES_MAX:
-        return {}
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": folder,
-    }
-
-
-def _remove_own(folder: str, process: int) -> None:
-    if os.getpid() == process:  # not in a process that was forked from it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def heap_bytes(available: int) -> int:
