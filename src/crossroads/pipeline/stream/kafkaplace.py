@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,7 @@ def client_settings(place: KafkaPlace, more: Mapping[str, str] | None = None) ->
 
 def partitions_of(place: KafkaPlace, settings: Mapping[str, str] | None = None) -> int | None:
     """How many partitions the topic has; None if there is no such topic."""
+    _refuse_silence(place)
     admin = AdminClient(client_settings(place, settings))
     try:
         # Of all topics: asking for one by name would create it where brokers allow that.
@@ -88,6 +90,19 @@ def partitions_of(place: KafkaPlace, settings: Mapping[str, str] | None = None) 
         raise unreachable(place, error) from error
     found = topics.get(place.topic)
     return None if found is None else len(found.partitions)
+
+
+def _refuse_silence(place: KafkaPlace) -> None:
+    """At once, where nobody listens: the client would ask again until its time is up."""
+    problems = []
+    for server in place.servers.split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS):
+                return
+        except OSError as error:
+            problems.append(error.strerror or str(error))
+    raise _no_answer(place, "; ".join(dict.fromkeys(problems)))
 
 
 def create_topic(
@@ -125,7 +140,11 @@ def unreachable(place: KafkaPlace, error: KafkaException) -> CrossroadsError:
             f"the Kafka broker at {place.servers} refuses: {problem.str()}",
             hint="check its settings and the rights of this user",
         )
+    return _no_answer(place, problem.str())
+
+
+def _no_answer(place: KafkaPlace, problem: str) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"no Kafka broker answers at {place.servers} ({problem.str()})",
+        f"no Kafka broker answers at {place.servers} ({problem})",
         hint="check the address, and that the broker runs and can be reached from here",
     )
