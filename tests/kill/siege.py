@@ -190,7 +190,8 @@ class Siege:
         if self._life is not None and self._life.ended() is None:
             return self._life
         if self._life is not None:
-            self._problems.append(f"it ended by itself: {self._life.said()}")
+            code = self._life.ended()
+            self._problems.append(f"it ended by itself with {code}: {self._life.said()}")
             if len(self._problems) >= STARTS_MAX:
                 raise AssertionError("\n".join(self._problems))
         self._life = self._started(place)
