@@ -1,6 +1,6 @@
 """Streams, measured: `python -m bench.stream [--quick] [--only PART] [--minutes N]`.
 
-Parts: steady (latency, against a join), window, kafka (beside it), rate, changes, backlog.
+Parts: steady (latency, against joins), default, window, kafka (beside it), rate, changes, backlog.
 Exit code 1 if a part failed or notifications are missing; a missed target is shown, not an error,
 because a busy machine misses targets too.
 """
@@ -25,7 +25,7 @@ from bench import report
 from bench.streamkafka import through_kafka
 from bench.streamload import Given
 from bench.streampage import page, plot, rows_of
-from bench.streamparts import WINDOW_MS, backlog, changes, steady, steady_as_it_can
+from bench.streamparts import SOON_MS, WINDOW_MS, backlog, changes, steady, steady_as_it_can
 from bench.streamrate import held_rate
 from bench.streamrun import ROOT, SideFailed
 from bench.streamsizes import FULL, QUICK, StreamSizes
@@ -42,12 +42,20 @@ def parts(given: Given, sizes: StreamSizes, say: Callable[[str], None]) -> dict[
     """Name → what it does in a folder of its own; the name before the dot is what --only means."""
     beside = sizes.beside_seconds
     first = sizes.rate
+    whole = sizes.steady_seconds
+    soon = {"trigger_ms": SOON_MS}
+    window = {**soon, "duplicate_window_ms": WINDOW_MS}
+
+    def join(at: Path, seconds: float, **settings: Any) -> dict[str, Any]:
+        return steady_as_it_can(at, given, sizes, "join", seconds, say, **settings)
+
     return {
-        "steady.ours": lambda at: steady(at, given, sizes, "ours", sizes.steady_seconds),
-        "steady.join": lambda at: steady_as_it_can(at, given, sizes, "join", say),
-        "window": lambda at: steady(
-            at, given, sizes, "ours", beside, duplicate_window_ms=WINDOW_MS
-        ),
+        "steady.ours": lambda at: steady(at, given, sizes, "ours", whole, **soon),
+        "steady.join": lambda at: join(at, whole, **soon),
+        "steady.plain_join": lambda at: join(at, beside, plain=True, **soon),
+        "default.default_ours": lambda at: steady(at, given, sizes, "ours", beside),
+        "default.default_join": lambda at: join(at, beside),
+        "window": lambda at: steady(at, given, sizes, "ours", beside, **window),
         "kafka": lambda at: through_kafka(at, given, sizes, beside),
         "rate.held_join": lambda at: held_rate(at, given, sizes, "join", first, say),
         "rate.held_ours": lambda at: held_rate(at, given, sizes, "ours", 4 * first, say),

@@ -43,6 +43,7 @@ class Join:
     trigger_ms: int
     cores: int
     bits: int  # of the grid, per attribute
+    plain: bool = False  # as most would write it: Spark chooses how to join
     sink: Literal["files", "batches"] = "files"
 
 
@@ -72,12 +73,13 @@ def static_side(spark: SparkSession, join: Join) -> DataFrame:
     return frame
 
 
-def joined(events: DataFrame, subscriptions: DataFrame, bits: int) -> DataFrame:
+def joined(events: DataFrame, subscriptions: DataFrame, bits: int, *, plain: bool) -> DataFrame:
     keyed = events.withColumn("cell", cells(bits, [place(F.col(name), bits) for name in NAMES]))
     within = F.lit(True)
     for at, name in enumerate(NAMES):
         within = within & F.col(name).between(F.col(f"p{2 * at + 1}"), F.col(f"p{2 * at + 2}"))
-    found = subscriptions.join(F.broadcast(keyed), "cell").where(within)
+    sides = (keyed, subscriptions) if plain else (subscriptions, F.broadcast(keyed))
+    found = sides[0].join(sides[1], "cell").where(within)
     return found.select(
         F.col("id").cast("string").alias("event_id"), "subscription_id", "subscriber"
     )
@@ -85,7 +87,7 @@ def joined(events: DataFrame, subscriptions: DataFrame, bits: int) -> DataFrame:
 
 def start(spark: SparkSession, join: Join) -> StreamingQuery:
     events = spark.readStream.schema(EVENT).parquet(join.inbox)
-    frame = joined(events, static_side(spark, join), join.bits)
+    frame = joined(events, static_side(spark, join), join.bits, plain=join.plain)
     if join.sink == "files":
         writer = frame.writeStream.format("parquet").option("path", join.output)
     else:

@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, Producer
 from bench.streamlatency import percentiles
 from bench.streamload import Given, draw, matches_of, told_to_stop, write_pool
 from bench.streamours import Ours
+from bench.streamparts import SOON_MS
 from bench.streamrun import ROOT, Side
 from bench.streamsizes import CORES, StreamSizes
 from bench.streamwatch import disturbance, thirds
@@ -126,6 +127,7 @@ def through_kafka(folder: Path, given: Given, sizes: StreamSizes, seconds: float
             output=f"kafka://{broker.servers}/{NOTIFICATIONS}",
             checkpoint=str(folder / "checkpoint"),
             cores=CORES,
+            trigger_ms=SOON_MS,
             jars=[str(jar) for jar in sorted(connector_at.glob("*.jar"))],
         )
         sent_at, seen_at = folder / "sent.npy", folder / "seen.npy"

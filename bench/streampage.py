@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from bench.figures import Row, big
-from bench.streamparts import LATENCY_BITS, RATE_BITS
+from bench.streamparts import LATENCY_BITS, RATE_BITS, SOON_MS, TRIGGER_MS
 from bench.streamsizes import StreamSizes
 
 NAME = "stream-latency"
@@ -20,6 +20,7 @@ LATENCY_TARGET, RATE_TARGET = 0.5, 5.0
 GROWTH_MAX = 1.10  # of memory, last third over first: a garbage collector does not fill evenly
 CHANGE_MAX, CATCH_UP_MIN = 0.10, 300_000
 LIBRARIES = ("confluent-kafka", "numba", "numpy", "pyarrow", "pyspark")
+DEFAULT = f", trigger {TRIGGER_MS} ms"
 Found = Mapping[str, Any]
 
 HEAD = """\
@@ -41,8 +42,13 @@ computed for both sides (of {latency_bits} bits each for latency, of {rate_bits}
 the better one), subscriptions typed, repeated per cell and cached before the first event, the
 events of the batch broadcast to them, the ranges checked after the join, and Parquet by Spark's
 file sink, which is exactly-once as ours is. Caching numbers only, or reading them from Parquet in
-memory, was no quicker. It has the same trigger (250 ms) and checkpoint file manager as ours. It
-knows no repeated ids, so the duplicate window is off in what is compared with it.
+memory, was no quicker. It has the same trigger and checkpoint file manager as ours. It knows no
+repeated ids, so the duplicate window is off in what is compared with it. *Plainly written* it says
+`events.join(subscriptions, "cell")` and leaves to Spark how to do it.
+
+**The trigger** is {soon} ms for both where latency is measured, so that a batch begins about when
+its events are there, and the default of {trigger} ms elsewhere: there both wait half of it on
+average.
 
 **A rate is held** if over a step of {step:.0f} s, its first third left out, latency grows by less
 than 0.05 s per second and nothing waits for more than 8 s. Rates are doubled until one is not held,
@@ -53,7 +59,13 @@ catches up. The files of a step are a pool of 8 that comes again and again.
 
 def rows_of(found: Found) -> Iterator[Row]:
     if "ours" in found and "join" in found:
-        yield from _latency(found["ours"], found["join"])
+        yield from _latency(found["ours"], found["join"], "stream-static join")
+    if "ours" in found and "plain_join" in found:
+        yield from _latency(found["ours"], found["plain_join"], "the join, plainly written")
+    if "default_ours" in found and "default_join" in found:
+        yield from _latency(
+            found["default_ours"], found["default_join"], "stream-static join", DEFAULT
+        )
     if "ours" in found:
         yield _memory(found["ours"])
     for name, what in (("window", "duplicate window of 10 min on"), ("kafka", "Kafka to Kafka")):
@@ -69,19 +81,22 @@ def rows_of(found: Found) -> Iterator[Row]:
             yield _backlog(found[name], window)
 
 
-def _latency(ours: Found, join: Found) -> Iterator[Row]:
+def _latency(ours: Found, join: Found, rival: str, where: str = "") -> Iterator[Row]:
+    """The target is for the first of them: other ways to run it are shown beside it."""
+    aimed = not where
     for name in ("p50", "p99"):
         mine, its = ours["latency"].get(name), join["latency"].get(name)
         if mine is None or its is None:
             continue
         rate = "" if join["rate"] == ours["rate"] else f" at {big(join['rate'])} events/s"
+        what = f"latency at {big(ours['rate'])} events/s, {ours['seconds']:.0f} s{where}"
         yield Row(
-            figure=f"latency at {big(ours['rate'])} events/s, {ours['seconds']:.0f} s, {name}",
+            figure=f"{what}, {name}",
             ours=f"{mine:.3f} s",
-            rival=f"stream-static join{rate}: {its:.3f} s",
+            rival=f"{rival}{rate}: {its:.3f} s",
             ratio=its / mine,
-            target=f"≤ {LATENCY_TARGET}× its",
-            met=mine <= LATENCY_TARGET * its,
+            target=f"≤ {LATENCY_TARGET}× its" if aimed else "",
+            met=mine <= LATENCY_TARGET * its if aimed else None,
             cores=2,
         )
 
@@ -156,6 +171,8 @@ def page(rows: list[Row], found: Found, sizes: StreamSizes) -> str:
         rows=round(sizes.rate / 5),
         warm=sizes.warm_seconds,
         step=sizes.step_seconds,
+        soon=SOON_MS,
+        trigger=TRIGGER_MS,
         latency_bits=LATENCY_BITS,
         rate_bits=RATE_BITS,
     )

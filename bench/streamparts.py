@@ -27,7 +27,8 @@ from bench.streamrun import Side, feeding, files_for
 from bench.streamsizes import CORES, StreamSizes
 from bench.streamwatch import disturbance, thirds
 
-TRIGGER_MS = 250  # of both
+TRIGGER_MS = 250  # of both, where it does not matter: the default
+SOON_MS = 50  # of both, where latency does: a batch begins as soon as there is something to do
 # Of the join's grid, per attribute. A coarse grid repeats subscriptions less, so that a batch costs
 # less; a fine one has fewer candidates, so that an event does.
 LATENCY_BITS, RATE_BITS = 3, 4
@@ -48,6 +49,7 @@ class Stream:
         self.inbox = folder / "in"
         self.inbox.mkdir()
         checkpoint = folder / "checkpoint"
+        trigger_ms = settings.pop("trigger_ms", TRIGGER_MS)
         self.what: Ours | Join
         self.kind: Output
         if kind == "ours":
@@ -58,7 +60,7 @@ class Stream:
                 output=str(self.output),
                 checkpoint=str(checkpoint),
                 cores=CORES,
-                trigger_ms=TRIGGER_MS,
+                trigger_ms=trigger_ms,
                 **settings,
             )
             self.kind, self.spark = "ours", checkpoint / "spark"
@@ -68,7 +70,7 @@ class Stream:
                 inbox=str(self.inbox),
                 output=str(self.output),
                 checkpoint=str(checkpoint),
-                trigger_ms=TRIGGER_MS,
+                trigger_ms=trigger_ms,
                 cores=CORES,
                 **settings,
             )
@@ -165,13 +167,19 @@ def stages(stream: Stream) -> dict[str, float]:
 
 
 def steady_as_it_can(
-    folder: Path, given: Given, sizes: StreamSizes, kind: str, say: Say
+    folder: Path,
+    given: Given,
+    sizes: StreamSizes,
+    kind: str,
+    seconds: float,
+    say: Say,
+    **settings: Any,
 ) -> dict[str, Any]:
     """At the rate asked for; who cannot hold it, at half of it, and so on, for less long."""
-    seconds, rate = sizes.steady_seconds, sizes.rate
+    rate = sizes.rate
     while True:
         at = folder / str(rate)
-        found = steady(at, given, replace(sizes, rate=rate), kind, seconds)
+        found = steady(at, given, replace(sizes, rate=rate), kind, seconds, **settings)
         if rate <= RATE_MIN or (found["complete"] and found["rise"] <= RISE_MAX):
             return found
         say(f"{kind} {rate:,} events/s: not held")

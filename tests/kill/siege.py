@@ -209,6 +209,7 @@ class Siege:
             "trigger_ms": 50,
             "delivery": self.delivery,
             "batch_bytes": 2_500,  # a few files: a backlog is several batches
+            "alone_bytes": 1_200,  # one of them: some batches are the driver's, some the workers'
             "duplicate_window_ms": 3_600_000,
             "spark_settings": {
                 "spark.driver.memory": "600m",

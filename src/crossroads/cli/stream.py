@@ -18,6 +18,7 @@ from crossroads.cli.options import (
     names_in,
 )
 from crossroads.cli.streamoptions import (
+    AloneBytesOption,
     ArchiveOption,
     AvailableNowOption,
     CheckpointOption,
@@ -94,6 +95,7 @@ def stream(
     max_delay: MaxDelayOption = None,
     duplicate_window: DuplicateWindowOption = "10m",
     max_record_bytes: MaxRecordBytesOption = 1 << 20,
+    alone_bytes: AloneBytesOption = 1 << 20,
     digest_delay: DigestDelayOption = None,
     digest_size: DigestSizeOption = None,
     delivery: DeliveryOption = DeliveryName.EXACTLY_ONCE,
@@ -123,6 +125,7 @@ def stream(
         max_delay_ms=None if max_delay is None else duration_ms(max_delay, "--max-delay"),
         duplicate_window_ms=duration_ms(duplicate_window, "--duplicate-window"),
         record_bytes_max=max_record_bytes,
+        alone_bytes=alone_bytes,
         archive=archive,
         digest=_digest(digest_delay, digest_size),
         delivery=delivery.value,

@@ -127,6 +127,14 @@ MaxRecordBytesOption = Annotated[
     int,
     typer.Option("--max-record-bytes", help="Larger records are rejects.", rich_help_panel=_LIMITS),
 ]
+AloneBytesOption = Annotated[
+    int,
+    typer.Option(
+        "--alone-bytes",
+        help="Smaller batches are matched in the driver, without a Spark job; 0: none.",
+        rich_help_panel=_LIMITS,
+    ),
+]
 DigestDelayOption = Annotated[
     str | None,
     typer.Option(

@@ -151,7 +151,7 @@ def run_direct(context: SparkContext, splits: Sequence[Split], task: Task) -> li
 
 
 def without_repeated(
-    context: SparkContext,
+    context: SparkContext | None,
     splits: Sequence[Split],
     task: Task,
     done: Sequence[Done],
@@ -171,9 +171,12 @@ def without_repeated(
     return [by_part[number] for number in sorted(by_part)]
 
 
-def run_splits(context: SparkContext, splits: Sequence[Split], task: Task) -> list[Done]:
+def run_splits(context: SparkContext | None, splits: Sequence[Split], task: Task) -> list[Done]:
+    """By Spark's workers; without a context in this process, one after the other."""
     if not splits:
         return []
+    if context is None:
+        return [match_split(split, task) for split in splits]
     count = task_count(len(splits), context.defaultParallelism)
     tasks = context.parallelize(task.sharing.placed(splits), count)
     return tasks.map(lambda one: _in_worker(one.here(), task)).collect()

@@ -12,20 +12,30 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkContext
 from tests.kill.places import read_folder, rejects_in
 from tests.kill.world import World, active_filters
 
 from crossroads.errors import CheckpointError, OutputError
 from crossroads.model.schema import Schema
 from crossroads.pipeline.job import MatchRequest, run_match
+from crossroads.pipeline.source import SourceFile
 from crossroads.pipeline.stream.job import run_stream
+from crossroads.pipeline.stream.matchbatch import ALONE_BYTES, ALONE_NOTIFICATIONS, fits_alone
 from crossroads.pipeline.stream.request import StreamRequest
 from crossroads.pipeline.stream.seen import UNLIMITED
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 PLANS = ("direct", "indexed", "naive", "sql", "keyed")
+ALONE = "alone"  # plan direct, in the driver; everything else here is left to Spark's workers
 FILES = 6  # two of each format
+
+
+def way_of(plan: str) -> dict[str, Any]:
+    if plan == ALONE:
+        return {"plan": "direct", "alone_bytes": ALONE_BYTES}
+    return {"plan": plan, "alone_bytes": 0}
 
 
 def request_of(world: World, plan: Any = "direct", **more: Any) -> StreamRequest:
@@ -36,7 +46,7 @@ def request_of(world: World, plan: Any = "direct", **more: Any) -> StreamRequest
         output=str(world.folder / "out"),
         checkpoint=world.checkpoint,
         available_now=True,
-        plan=plan,
+        **way_of(plan),
         duplicate_window_ms=UNLIMITED,
     )
     return replace(base, **more)
@@ -88,7 +98,7 @@ def reasons_of(folder: Path) -> list[tuple[str, int, str]]:
     return sorted((Path(row["file"]).name, row["line"], row["reason"]) for row in rows)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", [ALONE, *PLANS])
 def test_a_stream_tells_what_the_batch_job_tells(
     plan: str, batch_output: Path, tmp_path: Path
 ) -> None:
@@ -109,10 +119,46 @@ def test_a_stream_tells_what_the_batch_job_tells(
     check(world)
 
 
+# -- without a job of Spark's ----------------------------------------------------------------------
+
+
+def test_small_batches_need_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("a job")
+
+    world = World(tmp_path / "world", seed=7)
+    world.publish()
+    monkeypatch.setattr(SparkContext, "parallelize", refused)
+    run_stream(request_of(world, ALONE))
+    check(world)
+    world.publish()
+    with pytest.raises(AssertionError, match="a job"):
+        run_stream(request_of(world, ALONE, alone_bytes=10))
+
+
+def test_batches_of_the_driver_and_of_workers_take_turns(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", seed=8)
+    for alone_bytes in (ALONE_BYTES, 0, 0, ALONE_BYTES):
+        world.publish()
+        run_stream(request_of(world, "direct", alone_bytes=alone_bytes))
+    check(world)
+
+
+def test_what_fits_the_driver() -> None:
+    def file(size: int, *, compressed: bool = False) -> SourceFile:
+        return SourceFile(path="", format="jsonl", compressed=compressed, size=size)
+
+    assert fits_alone([file(400), file(600)], 0, most=1000)
+    assert not fits_alone([file(400), file(601)], 0, most=1000)
+    assert not fits_alone([file(400, compressed=True)], 0, most=1000)
+    assert not fits_alone([file(1)], ALONE_NOTIFICATIONS + 1, most=1000)
+    assert not fits_alone([file(1)], 0, most=0)
+
+
 # -- subscriptions that change ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", ["direct", "indexed"])
+@pytest.mark.parametrize("plan", [ALONE, "direct", "indexed"])
 def test_changes_take_effect_with_the_next_batch(plan: str, tmp_path: Path) -> None:
     world = World(tmp_path / "world", seed=5)
     for _ in range(4):
@@ -236,7 +282,7 @@ def late_by_the_model() -> set[tuple[int, int]]:
     return late
 
 
-@pytest.mark.parametrize("plan", ["direct", "indexed"])
+@pytest.mark.parametrize("plan", [ALONE, "direct", "indexed"])
 def test_late_events_are_rejected(plan: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "subscriptions.csv").write_text("id,subscriber,filter\nall,ann,TRUE\n")
@@ -247,7 +293,7 @@ def test_late_events_are_rejected(plan: Any, tmp_path: Path) -> None:
         output=str(tmp_path / "out"),
         checkpoint=tmp_path / "state",
         available_now=True,
-        plan=plan,
+        **way_of(plan),
         event_time="at",
         max_delay_ms=DELAY_MINUTES * 60_000,
     )

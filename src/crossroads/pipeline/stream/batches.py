@@ -120,7 +120,9 @@ class Batches:
         staging, landing = (emptied(self.scratch / name) for name in ("staging", "landing"))
         arrived = self.source.arrived(frame, landing, Cutting(record.split_bytes, record.cores))
         clock.lap("input")
-        done = self.matching.match(record, arrived, staging)
+        before = self.journal.outcome(batch - 1)
+        told_before = 0 if before is None else before.notifications
+        done = self.matching.match(record, arrived, staging, told_before=told_before)
         outcome = self._settled(record, arrived, done, staging)
         clock.lap("match")
         self.journal.finish(outcome)

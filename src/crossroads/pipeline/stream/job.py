@@ -159,6 +159,7 @@ def started(request: StreamRequest, *, watchers: Sequence[Watcher] = ()) -> Iter
             time=time_of,
             record_bytes_max=request.record_bytes_max,
             scratch=_scratch(folder),
+            alone_bytes=request.alone_bytes,
         )
         batches = Batches(
             source=source,

@@ -4,6 +4,9 @@ Plan `direct` matches with the subscriptions as they are served: levels that cha
 other plans, and clusters whose workers do not see the checkpoint, take the table of the version and
 go through the stages of the batch job; their index is made anew for every version.
 
+A small batch of plan `direct` is matched in the driver: a job of Spark's takes far longer than
+matching a few thousand events (decision 0022). Where a batch is matched changes none of its parts.
+
 Repeated ids: `direct` matches first and asks afterwards, doing splits again that have some
 (decision 0008). The other plans need a look at the ids before.
 """
@@ -11,6 +14,7 @@ Repeated ids: `direct` matches first and asks afterwards, doing splits again tha
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +25,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from crossroads.errors import OutputError
 from crossroads.model.schema import Attribute, Schema
 from crossroads.model.types import Kind
 from crossroads.pipeline.direct import (
@@ -52,13 +57,16 @@ from crossroads.pipeline.planner import Plan
 from crossroads.pipeline.reading import read_split
 from crossroads.pipeline.session import is_local
 from crossroads.pipeline.sharing import Sharing, run_shared
-from crossroads.pipeline.source import Split
+from crossroads.pipeline.source import SourceFile, Split
 from crossroads.pipeline.stream.journal import Record
 from crossroads.pipeline.stream.seen import Fingerprints, Ints, SeenWindow
 from crossroads.pipeline.stream.sources import Arrived
 from crossroads.pipeline.stream.subscriptionlog import SubscriptionLog
 from crossroads.pipeline.terms import Late, Terms
 
+ALONE_BYTES = 1 << 20  # of input: read and matched in about the time that a job takes to start
+GZIP_SAVES = 8  # times; more or less
+ALONE_NOTIFICATIONS = 200_000  # of the batch before: more are written faster by all cores
 STORE = "cells"  # the index store of plan keyed, kept from batch to batch
 
 
@@ -74,8 +82,12 @@ class Matching:
     time: Attribute | None
     record_bytes_max: int
     scratch: Path  # a folder of ours that outlives a batch
+    alone_bytes: int = ALONE_BYTES  # batches up to this size are matched in this process
 
-    def match(self, record: Record, arrived: Arrived, staging: Path) -> Done:
+    def match(
+        self, record: Record, arrived: Arrived, staging: Path, *, told_before: int = 0
+    ) -> Done:
+        """`told_before`: notifications of the batch before; this one is expected to be alike."""
         terms = Terms(
             record_bytes_max=self.record_bytes_max,
             time=None if self.time is None else self.time.name,
@@ -87,21 +99,28 @@ class Matching:
         if not splits:
             return merged([])
         if record.plan == "direct" and is_local(self.spark.sparkContext.master or ""):
-            return merged(self._direct(record, splits, notify, staging))
+            alone = fits_alone(arrived.files, told_before, self.alone_bytes)
+            return merged(self._direct(record, splits, notify, staging, alone=alone))
         return self._by_stages(record, replace(arrived, splits=splits), notify, staging)
 
     # -- direct ------------------------------------------------------------------------------------
 
     def _direct(
-        self, record: Record, splits: list[Split], notify: Notify, staging: Path
+        self, record: Record, splits: list[Split], notify: Notify, staging: Path, *, alone: bool
     ) -> list[Done]:
         place = self.log.served(record.subscription_version, record.started_ms)
         identified: Identified = "no" if self.seen is None else "fingerprints"
         task = Task(notify, place, str(staging), identified)
-        context = self.spark.sparkContext
-        done = run_splits(context, splits, task)
-        repeated = self._claimed(record, splits, staging)
-        again = without_repeated(context, splits, task, done, repeated)
+        context = None if alone else self.spark.sparkContext
+        try:
+            done = run_splits(context, splits, task)
+            repeated = self._claimed(record, splits, staging)
+            again = without_repeated(context, splits, task, done, repeated)
+        except OSError as error:  # ours; a worker's is Spark's to report
+            raise OutputError(
+                f"cannot write to {staging}: {error.strerror or error}",
+                hint="check the free space and the permissions of the checkpoint, then start again",
+            ) from error
         # The latest time is that of all events, also of those that came twice.
         return [*again, replace(merged([]), latest=merged(done).latest)]
 
@@ -189,6 +208,11 @@ class Matching:
         with replacing(path) as file:
             pq.write_table(table, file, compression="zstd")
         return path
+
+
+def fits_alone(files: Sequence[SourceFile], told_before: int, most: int) -> bool:
+    size = sum(file.size * GZIP_SAVES if file.compressed else file.size for file in files)
+    return size <= most and told_before <= ALONE_NOTIFICATIONS
 
 
 def _look(split: Split, schema: Schema) -> tuple[int, Fingerprints, int | None]:

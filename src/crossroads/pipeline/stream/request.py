@@ -15,6 +15,7 @@ from crossroads.pipeline.planner import Plan, check_plan
 from crossroads.pipeline.stream.callbacksink import Told
 from crossroads.pipeline.stream.digest import SIZE_MAX
 from crossroads.pipeline.stream.filesource import BATCH_BYTES
+from crossroads.pipeline.stream.matchbatch import ALONE_BYTES
 from crossroads.pipeline.stream.seen import UNLIMITED
 from crossroads.pipeline.window import time_attribute
 
@@ -58,6 +59,7 @@ class StreamRequest:
     duplicate_window_ms: int = DUPLICATE_WINDOW_MS  # 0: every copy notifies
     record_bytes_max: int = RECORD_BYTES_MAX
     batch_bytes: int = BATCH_BYTES
+    alone_bytes: int = ALONE_BYTES  # batches up to this size need none of Spark's workers
     archive: str | Path | None = None
     digest: Digesting | None = None
     delivery: Delivered = "exactly-once"
@@ -95,6 +97,8 @@ def _check_limits(request: StreamRequest) -> None:
         raise UsageError("--trigger must be between 1ms and 1d", hint="for example 250ms")
     if request.record_bytes_max < 1:
         raise UsageError("--max-record-bytes must be at least 1")
+    if request.alone_bytes < 0:
+        raise UsageError("--alone-bytes must be at least 0")
     if request.max_delay_ms == UNLIMITED:
         raise UsageError(
             "--max-delay unlimited means that no event is late", hint="leave out --event-time"
