@@ -102,10 +102,10 @@ demo: $(STAMP)
 	@$(BIN)/crossroads demo
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 test-fuzz: $(STAMP)
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS)
 
 test-sim: $(STAMP)
 	@$(BIN)/python -m crossroads.testing.campaign --seeds $(SEEDS)

@@ -152,19 +152,16 @@ def _naive(figure: str, least: float) -> Callable[[Mapping[str, Any]], Iterator[
 
 def _polars_spark(spark: Mapping[str, Any], polars: Mapping[str, Any]) -> Iterator[Row]:
     agree(spark, polars)
+    looking = spark["looking"]
+    agree(looking, polars)
     for figure, seconds, most in (
         ("build + match", spark["build_and_match"], 1.5),
         ("index built", spark["match"], 1.0),
+        ("build + match, repeated ids looked for", looking["build_and_match"], None),
+        ("index built, repeated ids looked for", looking["match"], None),
     ):
-        yield Row(
-            figure=f"W1 on Spark, Parquet to Parquet, {figure}",
-            ours=f"{seconds:.2f} s",
-            rival=f"Polars, same grid: {polars['seconds']:.2f} s",
-            ratio=polars["seconds"] / seconds,
-            target=f"≤ {most:g}× its time",
-            met=seconds <= most * polars["seconds"],
-            cores=2,
-        )
+        what = f"W1 on Spark, Parquet to Parquet, {figure}"
+        yield _times(what, seconds, "Polars, same grid", polars["seconds"], most)
 
 
 def _duckdb_spark(spark: Mapping[str, Any], duckdb: Mapping[str, Any]) -> Iterator[Row]:
@@ -216,13 +213,28 @@ def _keyed(found: Mapping[str, Any]) -> Iterator[Row]:
 def _sql(found: Mapping[str, Any]) -> Iterator[Row]:
     by_hand = found["by_hand"]
     agree(found, by_hand)
-    yield Row(
-        figure="W1 on Spark, plan sql, typed subscriptions to pairs",
-        ours=f"{found['seconds']:.2f} s",
-        rival=f"Spark SQL by hand, grid of {found['grid_bits']} bits: {by_hand['seconds']:.2f} s",
-        ratio=by_hand["seconds"] / found["seconds"],
-        target="≤ 1.3× its time",
-        met=found["seconds"] <= 1.3 * by_hand["seconds"],
+    for more, seconds, most in (
+        ("", found["seconds"], 1.3),
+        (", repeated ids looked for", found["seconds_looking"], None),
+    ):
+        yield _times(
+            f"W1 on Spark, plan sql, typed subscriptions to pairs{more}",
+            seconds,
+            f"Spark SQL by hand, grid of {found['grid_bits']} bits",
+            by_hand["seconds"],
+            most,
+        )
+
+
+def _times(figure: str, ours: float, rival: str, its: float, most: float | None) -> Row:
+    """On two cores; at most so many times as long as the rival, where that is a target."""
+    return Row(
+        figure=figure,
+        ours=f"{ours:.2f} s",
+        rival=f"{rival}: {its:.2f} s",
+        ratio=its / ours,
+        target="" if most is None else f"≤ {most:g}× its time",
+        met=None if most is None else ours <= most * its,
         cores=2,
     )
 
