@@ -40,13 +40,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description="figures and ratios")
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
     parser.add_argument("--only", default="", help="tasks whose name contains this, e.g. spark")
+    parser.add_argument(
+        "--again",
+        nargs="+",
+        default=[],
+        metavar="TASK",
+        help="these tasks, the others from the last whole run; name both sides of a ratio",
+    )
     options = parser.parse_args()
     console = Console()
     names = [name for name in TASKS if options.only in name]
     if not names:
         parser.error(f"no task is named like {options.only!r}: {', '.join(TASKS)}")
+    if unknown := set(options.again) - set(TASKS):
+        parser.error(f"no task is named {', '.join(sorted(unknown))}: {', '.join(TASKS)}")
     size = "quick" if options.quick else "full"
-    results, failures = run_tasks(console, names, size)
+    before = last_whole_run() if options.again else {}
+    results, failures = run_tasks(console, options.again or names, size)
+    results = before | results
     rows = evaluate(results, failures)
     if options.quick:  # targets are stated for the full sizes
         rows = [replace(row, target="", met=None) for row in rows]
@@ -67,9 +78,19 @@ def main() -> None:
     console.print(f"numbers: {saved.relative_to(ROOT)}")
     if whole:  # the documentation shows only complete runs
         plot_growth(results["tasks.w1"]["curve"], FIGURES_FOLDER)
-        report.write(PAGE, report.as_page(rows, results))
+        report.write(PAGE, report.as_page(rows, results, again=options.again))
         console.print(f"page: {PAGE.relative_to(ROOT)}")
     sys.exit(1 if failures else 0)
+
+
+def last_whole_run() -> dict[str, dict[str, Any]]:
+    try:
+        tasks: dict[str, dict[str, Any]] = json.loads((RESULTS / "latest.json").read_text())[
+            "tasks"
+        ]
+    except FileNotFoundError:
+        sys.exit("there was no whole run yet: make bench")
+    return tasks
 
 
 def run_tasks(

@@ -1,4 +1,4 @@
-"""Streams, measured: `python -m bench.stream [--quick] [--only PART] [--minutes N]`.
+"""Streams, measured: `python -m bench.stream [--quick] [--only PART | --again PART]`.
 
 Parts: steady (latency, against joins), default, window, kafka (beside it), rate, changes, backlog.
 Exit code 1 if a part failed or notifications are missing; a missed target is shown, not an error,
@@ -69,6 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-stream", description="figures and ratios")
     parser.add_argument("--quick", action="store_true", help="short and small: does it work?")
     parser.add_argument("--only", default="", help="parts whose name begins so, e.g. steady")
+    parser.add_argument(
+        "--again",
+        nargs="+",
+        default=[],
+        metavar="PART",
+        help="these parts; all others are taken from the last whole run",
+    )
     parser.add_argument("--minutes", type=float, help="of the latency figures (5)")
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
@@ -83,14 +90,24 @@ def main() -> None:
         chosen = {
             name: part
             for name, part in parts(given, sizes, lambda text: console.print("  " + text)).items()
-            if name.startswith(options.only)
+            if name.startswith(tuple(options.again) or options.only)
         }
         if not chosen:
-            parser.error(f"no part begins with {options.only!r}")
+            parser.error(f"no part begins with {options.again or options.only}")
+        before = last_whole_run() if options.again else {}
         found, failures = run(console, chosen, Path(scratch))
     whole = not options.quick and not options.only and not failures
-    finish(console, found, failures, sizes, whole=whole)
+    again = list(chosen) if options.again else []
+    finish(console, before | found, failures, sizes, whole=whole, again=again)
     sys.exit(1 if failures else 0)
+
+
+def last_whole_run() -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((RESULTS / "stream.json").read_text())["parts"]
+    except FileNotFoundError:
+        sys.exit("there was no whole run yet: make bench-stream")
+    return found
 
 
 def run(
@@ -127,6 +144,7 @@ def finish(
     sizes: StreamSizes,
     *,
     whole: bool,
+    again: list[str],
 ) -> None:
     rows = list(rows_of(found))
     if not whole:  # targets are stated for the whole run
@@ -151,7 +169,7 @@ def finish(
     console.print(f"numbers: {saved.relative_to(ROOT)}")
     if whole:  # the documentation shows only complete runs
         plot(found, FIGURES)
-        report.write(PAGE, page(rows, found, sizes))
+        report.write(PAGE, page(rows, found, sizes, again))
         console.print(f"page: {PAGE.relative_to(ROOT)}")
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.streamload import told_to_stop
+from crossroads.pipeline.session import existing_session
 from crossroads.pipeline.stream.filesource import BATCH_BYTES
-from crossroads.pipeline.stream.job import started
+from crossroads.pipeline.stream.job import Running, started
 from crossroads.pipeline.stream.request import TRIGGER_MS, StreamRequest
 from crossroads.pipeline.stream.watching import BatchDone
 
@@ -34,6 +35,7 @@ class Ours:
     available_now: bool = False
     batch_bytes: int = BATCH_BYTES
     jars: list[str] = field(default_factory=list)  # of Spark's Kafka connector
+    heap_after: float | None = None  # seconds after the start, and at the end: what Java has in use
 
     def request(self) -> StreamRequest:
         return StreamRequest(
@@ -74,6 +76,15 @@ class Log:
         self.write({"what": "warning", "text": text})
 
 
+def java_in_use() -> int:
+    """Bytes of the heap that are needed: its size only says how seldom Java tidies up."""
+    session = existing_session()
+    assert session is not None
+    session._jvm.java.lang.System.gc()
+    runtime = session._jvm.java.lang.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
 def main() -> None:
     ours = Ours(**json.loads(Path(sys.argv[1]).read_text()))
     folder = Path(ours.checkpoint).parent
@@ -82,8 +93,19 @@ def main() -> None:
     with started(ours.request(), watchers=[log]) as running:
         log.write({"what": "started"})
         print("READY", flush=True)
-        running.await_end(lambda _: stop.is_set())
+        heap_due = None if ours.heap_after is None else time.monotonic() + ours.heap_after
+
+        def look(_: Running) -> bool:
+            nonlocal heap_due
+            if heap_due is not None and time.monotonic() >= heap_due:
+                heap_due = None
+                log.write({"what": "heap", "bytes": java_in_use()})
+            return stop.is_set()
+
+        running.await_end(look)
         log.write({"what": "ended"})
+        if ours.heap_after is not None:
+            log.write({"what": "heap", "bytes": java_in_use()})
         progress = [json.loads(one.json) for one in running.query.recentProgress]
         (folder / "progress.json").write_text(json.dumps(progress))
 

@@ -120,6 +120,8 @@ def steady(
     pool = write_pool(folder / "pool", files, rows)
     if kind == "join":
         settings["bits"] = LATENCY_BITS
+    else:
+        settings["heap_after"] = sizes.warm_seconds
     stream = Stream(folder / kind, given, kind, **settings)
     with stream.side() as side:
         with feeding(stream.feed(pool, rows, 0, files), stream.folder) as feeder:
@@ -143,7 +145,7 @@ def steady(
         "latency": percentiles([one.seconds for one in measured]),
         "rise": round(rise(measured), 4),
         "batches": len({one.batch for one in measured}),
-        "memory": thirds(side.samples, since),
+        "memory": thirds(side.samples, since) | heap(stream, kind),
         "disturbance": disturbance(side.samples, since),
         "spark_ms": side.progress(),
         "stages": stages(stream) if kind == "ours" else {},
@@ -154,6 +156,14 @@ def steady(
             (round(one.at - since, 1), one.resident, one.java) for one in side.samples
         ],
     }
+
+
+def heap(stream: Stream, kind: str) -> dict[str, int]:
+    """What Java had in use after the warm-up and at the end."""
+    if kind != "ours":
+        return {}
+    sizes = [one["bytes"] for one in stream.batches() if one["what"] == "heap"]
+    return dict(zip(("heap_first", "heap_last"), sizes, strict=False))
 
 
 def stages(stream: Stream) -> dict[str, float]:

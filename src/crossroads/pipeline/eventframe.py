@@ -94,11 +94,11 @@ def read_events(
         look = everything.select(hashed, there, ROW, *_REJECT, _OUTSIDE)
     else:
         look = reading.frame(spark, from_arrow_schema(_LOOKED), reading.looked_at)
-    found = _looked(look)
+    found = _looked(look, for_repeats=not keep_duplicates)
     rejects = _rejects(look) if found.rejected else []
     good = everything.where(F.col(ID).isNotNull()).drop(*_REJECT, _OUTSIDE)
     repeated: list[tuple[int, Reject]] = []
-    if found.repeats and not keep_duplicates:
+    if found.repeats:
         good, repeated = _each_id_once(good, splits, schema)
     for number, told in _by_split(rejects + repeated).items():
         write_rejects(staging / "rejected_events", told, notify.format, number)
@@ -175,15 +175,17 @@ class _Looked:
     repeats: bool  # may an id occur twice? Hashes may collide; ids decide.
 
 
-def _looked(look: DataFrame) -> _Looked:
-    """In one job: by hash, since hashes are moved and compared faster than texts."""
+def _looked(look: DataFrame, *, for_repeats: bool) -> _Looked:
+    """In one job: by hash, since hashes are moved and compared faster than texts; where nobody
+    looks for repeated ids nothing is moved at all."""
     counted = (F.count(F.when(F.col(_THERE), 1)), F.count("_reason"), F.sum(_OUTSIDE))
     names = ("events", "rejected", "outside")
-    by_hash = look.groupBy(_HASH).agg(*(c.alias(n) for c, n in zip(counted, names, strict=True)))
+    grouped = look.groupBy(_HASH) if for_repeats else look.groupBy()
+    by_hash = grouped.agg(*(c.alias(n) for c, n in zip(counted, names, strict=True)))
     none = F.lit(0)
     sums = [F.coalesce(F.sum(name), none) for name in names]
     found = by_hash.agg(*sums, F.coalesce(F.max("events"), none)).collect()[0]
-    return _Looked(found[0], found[1], found[2], repeats=found[3] > 1)
+    return _Looked(found[0], found[1], found[2], repeats=for_repeats and found[3] > 1)
 
 
 def _others(fields: pa.Schema, split: Split, batch: EventBatch) -> Iterator[pa.Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,8 @@ from crossroads.errors import CheckpointError, OutputError
 from crossroads.model.schema import Schema
 from crossroads.pipeline.job import MatchRequest, run_match
 from crossroads.pipeline.source import SourceFile
-from crossroads.pipeline.stream.job import run_stream
+from crossroads.pipeline.stream.job import Running, run_stream
+from crossroads.pipeline.stream.journal import Journal, Record
 from crossroads.pipeline.stream.matchbatch import ALONE_BYTES, ALONE_NOTIFICATIONS, fits_alone
 from crossroads.pipeline.stream.request import StreamRequest
 from crossroads.pipeline.stream.seen import UNLIMITED
@@ -169,6 +171,49 @@ def test_changes_take_effect_with_the_next_batch(plan: str, tmp_path: Path) -> N
     versions = {version for _, _, version in read_folder(world.folder / "out")}
     assert versions == {1, 3, 5, 7}
     check(world)
+
+
+def test_a_thousand_changes_take_effect_within_two_triggers(tmp_path: Path) -> None:
+    """Every trigger has a batch; the third one to begin after the change has it at the latest."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "changes").mkdir()
+
+    def change(number: int, rows: range) -> int:
+        lines = [f"upsert,s{one},u,v = {one % 7}" for one in rows]
+        (tmp_path / ".next").write_text("\n".join(["op,id,subscriber,filter", *lines]) + "\n")
+        (tmp_path / ".next").rename(tmp_path / "changes" / f"{number:06d}.csv")
+        return time.time_ns() // 1_000_000
+
+    change(1, range(5_000))
+    changed_ms: list[int] = []
+    published = 0
+
+    def look(_: Running) -> bool:
+        nonlocal published
+        (tmp_path / ".event").write_text(f"id,v\n{published},1\n")
+        (tmp_path / ".event").rename(tmp_path / "in" / f"{published:06d}.csv")
+        published += 1
+        begun = [one.started_ms for one in records()]
+        if not changed_ms and len(begun) >= 3:
+            changed_ms.append(change(2, range(4_500, 5_500)))
+        return bool(changed_ms) and sum(one > changed_ms[0] for one in begun) >= 5
+
+    def records() -> list[Record]:
+        journal = Journal(tmp_path / "state" / "batches")
+        found = (journal.record(number) for number in range(published))
+        return [one for one in found if one is not None]
+
+    request = StreamRequest(
+        schema=Schema.from_mapping({"id": "id", "attributes": {"id": "string", "v": "int"}}),
+        subscriptions=tmp_path / "changes",
+        events=str(tmp_path / "in"),
+        output=str(tmp_path / "out"),
+        checkpoint=tmp_path / "state",
+        trigger_ms=1_000,
+    )
+    run_stream(request, look=look)
+    after = [one.subscription_version for one in records() if one.started_ms > changed_ms[0]]
+    assert after.count(1) <= 2 and after[-1] == 2, after
 
 
 def test_a_file_of_subscriptions_is_compared_with_the_one_before(tmp_path: Path) -> None:
