@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -75,26 +75,29 @@ def read_events(
     *,
     keep_duplicates: bool,
     sharing: Sharing | None = None,
-    keying: Keying | None = None,
+    keying: Callable[[], Keying] | None = None,
     often: bool = False,
 ) -> Frames:
     """`sharing`: how workers come to the files; by default they see them. `keying`: the events know
-    their cells, which costs less here than afterwards. `often`: they will be read again and again.
+    their cells, which costs less here than afterwards; asked for when it is needed, as it may still
+    be in the making. `often`: they will be read again and again.
 
     Everything is looked at once before it is used: how many events there are, what is wrong,
     whether ids repeat. Spark keeps the events where reading them again would cost more.
     """
     schema = notify.schema
-    reading = _Reading((sharing or Sharing()).placed(splits), schema, keying)
-    everything = reading.frame(spark, reading.row_type, reading.rows)
+    reading = _Reading((sharing or Sharing()).placed(splits), schema)
     kept: tuple[DataFrame, ...] = ()
     if often or any(split.format != "parquet" for split in splits):
+        everything = reading.keyed(keying).everything(spark)
         kept = (everything.persist(),)
         hashed, there = F.xxhash64(ID).alias(_HASH), F.col(ID).isNotNull().alias(_THERE)
         look = everything.select(hashed, there, ROW, *_REJECT, _OUTSIDE)
+        found = _looked(look, for_repeats=not keep_duplicates)
     else:
         look = reading.frame(spark, from_arrow_schema(_LOOKED), reading.looked_at)
-    found = _looked(look, for_repeats=not keep_duplicates)
+        found = _looked(look, for_repeats=not keep_duplicates)
+        everything = reading.keyed(keying).everything(spark)
     rejects = _rejects(look) if found.rejected else []
     good = everything.where(F.col(ID).isNotNull()).drop(*_REJECT, _OUTSIDE)
     repeated: list[tuple[int, Reject]] = []
@@ -113,7 +116,13 @@ class _Reading:
 
     splits: Sequence[PlacedSplit]
     schema: Schema
-    keying: Keying | None
+    keying: Keying | None = None
+
+    def keyed(self, keying: Callable[[], Keying] | None) -> _Reading:
+        return self if keying is None else replace(self, keying=keying())
+
+    def everything(self, spark: SparkSession) -> DataFrame:
+        return self.frame(spark, self.row_type, self.rows)
 
     @property
     def fields(self) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -58,16 +59,22 @@ def sql(run: Run) -> list[Done]:
     """Both sides by cell, joined by Spark."""
     assert run.chosen is not None
     meeting = meeting_of(run.chosen, run.spark)
-    placed = Placed.of(run.subscribed.table, meeting)
-    with _events(run, placed.keying) as read, _hash_joins(run.spark):
-        lookup = run.notify.shape == "compact"  # names all events, not only those that matched
-        keep = (ROW,) if lookup else (ROW, ID, *run.notify.include)
-        found = placed_pairs(read.events, placed, run.subscribed.table, keep=keep)
-        try:
-            events = _with_lists(read.events, found.pairs) if lookup else _lists(found.pairs)
-            return [read.counts, *_written(run, events, matched=True)]
-        finally:
-            found.kept.unpersist()
+    with ThreadPoolExecutor(1) as pool:
+        # Placed while Spark looks at the events for the first time.
+        placing = pool.submit(Placed.of, run.subscribed.table, meeting)
+        with _events(run, lambda: placing.result().keying) as read, _hash_joins(run.spark):
+            return _joined(run, read, placing.result())
+
+
+def _joined(run: Run, read: Frames, placed: Placed) -> list[Done]:
+    lookup = run.notify.shape == "compact"  # names all events, not only those that matched
+    keep = (ROW,) if lookup else (ROW, ID, *run.notify.include)
+    found = placed_pairs(read.events, placed, run.subscribed.table, keep=keep)
+    try:
+        events = _with_lists(read.events, found.pairs) if lookup else _lists(found.pairs)
+        return [read.counts, *_written(run, events, matched=True)]
+    finally:
+        found.kept.unpersist()
 
 
 @contextmanager
@@ -83,7 +90,9 @@ def _hash_joins(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _events(run: Run, keying: Keying | None = None, *, often: bool = False) -> Iterator[Frames]:
+def _events(
+    run: Run, keying: Callable[[], Keying] | None = None, *, often: bool = False
+) -> Iterator[Frames]:
     read = read_events(
         run.spark,
         run.splits,
