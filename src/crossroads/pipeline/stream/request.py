@@ -19,7 +19,7 @@ from crossroads.pipeline.stream.matchbatch import ALONE_BYTES
 from crossroads.pipeline.stream.seen import UNLIMITED
 from crossroads.pipeline.window import time_attribute
 
-TRIGGER_MS = 250  # shorter ones mostly cost: a batch of Spark's takes about as long
+TRIGGER_MS = 250  # Spark looks for input at every one of them, also while there is none
 TRIGGER_MAX_MS = 86_400_000
 DUPLICATE_WINDOW_MS = 600_000  # a publisher that tries again does so within minutes
 DIGEST_SIZE = 1_000  # unless told otherwise
