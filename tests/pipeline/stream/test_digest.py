@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bench.digest import DELAYS, Load, drawn, measured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,12 +113,41 @@ def test_a_digest_that_makes_no_sense_is_refused(delay_ms, size) -> None:
 
 
 def test_waiting_cuts_messages_strongly_and_most_of_it_early() -> None:
-    """The shape of CHORD C10 (Fig. 9a), on batches; docs/streaming-digest.md has the figures."""
-    batches = drawn(Load("runs", subscribers=100_000, run=10))[:15]
-    none, one, two, five = (measured(batches, d).messages_per_notification for d in DELAYS)
+    """The shape of CHORD C10 (Fig. 9a), on batches; docs/streaming-digest.md has the figures of a
+    real stream."""
+    batches = runs_of_matches(batches=15, sources=1_000, run=10)
+    none, one, two, five = (messages_per_notification(batches, d) for d in (0, 1, 2, 5))
     assert none > 0.95  # nothing to join within a batch
     assert five < 0.3 and none > one > two > five
     assert none - one > 0.5 * (none - five)
+
+
+def runs_of_matches(batches: int, sources: int, run: int) -> list[pa.Table]:
+    """A source notifies one of many subscribers with every batch, for a run of them the same."""
+    chance = np.random.default_rng(1)
+    subscriber = chance.integers(0, 100_000, sources)
+    found = []
+    for batch in range(batches):
+        moves = chance.random(sources) < 1 / run
+        subscriber = np.where(moves, chance.integers(0, 100_000, sources), subscriber)
+        names = [f"u{one}" for one in subscriber.tolist()]
+        events = [f"{batch}.{source}" for source in range(sources)]
+        found.append(pa.table({"event_id": events, "subscription_id": names, "subscriber": names}))
+    return found
+
+
+def messages_per_notification(batches: list[pa.Table], periods: int) -> float:
+    digest = Digest(periods * 100)
+    waiting: pa.Table | None = None
+    sent = 0
+    for number, rows in enumerate(batches):
+        waiting = arrived(waiting, rows, number, number * 100)
+        last = number == len(batches) - 1
+        told = digest.told(waiting, number * 100, everything=last)
+        leaving, waiting = parted(waiting, told)
+        sent += messages(leaving, digest.size, number).num_rows
+    assert waiting is not None and waiting.num_rows == 0
+    return sent / sum(rows.num_rows for rows in batches)
 
 
 # -- crashes -------------------------------------------------------------------------------------
