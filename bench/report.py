@@ -43,12 +43,28 @@ def show(console: Console, rows: Sequence[Row]) -> None:
     console.print(table)
 
 
-def as_json(rows: Sequence[Row], results: Results, size: str, failures: Mapping[str, str]) -> str:
+def last_whole_run(saved: Path) -> dict[str, Any]:
+    """What it saved, for a run that measures some of it again."""
+    try:
+        found: dict[str, Any] = json.loads(saved.read_text())
+    except FileNotFoundError:
+        raise SystemExit(f"{saved.name} is not there: a whole run comes first") from None
+    return found
+
+
+def as_json(
+    rows: Sequence[Row],
+    results: Results,
+    size: str,
+    failures: Mapping[str, str],
+    again: Sequence[str],
+) -> str:
     content: dict[str, Any] = {
         "size": size,
         "versions": {name: version(name) for name in LIBRARIES},
         "figures": [asdict(row) for row in rows],
         "failures": dict(failures),
+        "again": list(again),
         "tasks": dict(results),
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

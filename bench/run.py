@@ -55,9 +55,10 @@ def main() -> None:
     if unknown := set(options.again) - set(TASKS):
         parser.error(f"no task is named {', '.join(sorted(unknown))}: {', '.join(TASKS)}")
     size = "quick" if options.quick else "full"
-    before = last_whole_run() if options.again else {}
+    before = report.last_whole_run(RESULTS / "latest.json") if options.again else {}
+    again = sorted({*before.get("again", ()), *options.again})
     results, failures = run_tasks(console, options.again or names, size)
-    results = before | results
+    results = before.get("tasks", {}) | results
     rows = evaluate(results, failures)
     if options.quick:  # targets are stated for the full sizes
         rows = [replace(row, target="", met=None) for row in rows]
@@ -74,23 +75,13 @@ def main() -> None:
         console.print("small sizes: ratios grow with the sizes; targets are those of `make bench`")
     whole = size == "full" and not options.only and not failures
     saved = RESULTS / ("latest.json" if whole else "partial.json")
-    report.write(saved, report.as_json(rows, results, size, failures))
+    report.write(saved, report.as_json(rows, results, size, failures, again))
     console.print(f"numbers: {saved.relative_to(ROOT)}")
     if whole:  # the documentation shows only complete runs
         plot_growth(results["tasks.w1"]["curve"], FIGURES_FOLDER)
-        report.write(PAGE, report.as_page(rows, results, again=options.again))
+        report.write(PAGE, report.as_page(rows, results, again=again))
         console.print(f"page: {PAGE.relative_to(ROOT)}")
     sys.exit(1 if failures else 0)
-
-
-def last_whole_run() -> dict[str, dict[str, Any]]:
-    try:
-        tasks: dict[str, dict[str, Any]] = json.loads((RESULTS / "latest.json").read_text())[
-            "tasks"
-        ]
-    except FileNotFoundError:
-        sys.exit("there was no whole run yet: make bench")
-    return tasks
 
 
 def run_tasks(

@@ -94,20 +94,13 @@ def main() -> None:
         }
         if not chosen:
             parser.error(f"no part begins with {options.again or options.only}")
-        before = last_whole_run() if options.again else {}
+        before = report.last_whole_run(RESULTS / "stream.json") if options.again else {}
         found, failures = run(console, chosen, Path(scratch))
     whole = not options.quick and not options.only and not failures
-    again = list(chosen) if options.again else []
-    finish(console, before | found, failures, sizes, whole=whole, again=again)
+    again = sorted({*before.get("again", ()), *chosen}) if options.again else []
+    found = before.get("parts", {}) | found
+    finish(console, found, failures, sizes, whole=whole, again=again)
     sys.exit(1 if failures else 0)
-
-
-def last_whole_run() -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((RESULTS / "stream.json").read_text())["parts"]
-    except FileNotFoundError:
-        sys.exit("there was no whole run yet: make bench-stream")
-    return found
 
 
 def run(
@@ -163,6 +156,7 @@ def finish(
         "sizes": asdict(sizes),
         "figures": [asdict(row) for row in rows],
         "failures": failures,
+        "again": again,
         "parts": found,
     }
     report.write(saved, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -89,6 +89,7 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         (("--trigger", "0.1ms"), "--trigger must be between 1ms and 1d"),
         (("--trigger", "unlimited"), "--trigger must be between 1ms and 1d"),
         (("--max-record-bytes", "0"), "--max-record-bytes must be at least 1"),
+        (("--alone-bytes", "-1"), "--alone-bytes must be at least 0"),
         (("--digest-size", "5"), "--digest-size goes with --digest-delay"),
         (("--digest-delay", "5s", "--digest-size", "0"), "--digest-size must be 1 to 10,000"),
         (("--event-time", "time"), "--event-time and --max-delay go together"),

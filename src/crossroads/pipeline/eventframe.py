@@ -12,6 +12,7 @@ import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +96,8 @@ def read_events(
         look = everything.select(hashed, there, ROW, *_REJECT, _OUTSIDE)
         found = _looked(look, for_repeats=not keep_duplicates)
     else:
-        look = reading.frame(spark, from_arrow_schema(_LOOKED), reading.looked_at)
+        looked_at = partial(reading.looked_at, for_repeats=not keep_duplicates)
+        look = reading.frame(spark, from_arrow_schema(_LOOKED), looked_at)
         found = _looked(look, for_repeats=not keep_duplicates)
         everything = reading.keyed(keying).everything(spark)
     rejects = _rejects(look) if found.rejected else []
@@ -167,12 +169,14 @@ class _Reading:
                 yield _filled(self.fields, len(batch.ids), events)
             yield from _others(self.fields, split, batch)
 
-    def looked_at(self, split: Split) -> Iterator[pa.Table]:
+    def looked_at(self, split: Split, *, for_repeats: bool) -> Iterator[pa.Table]:
         """Of an event only the hash of its id: enough to count, and to see whether ids repeat."""
         for batch in read_split(split, self.schema):
             size = len(batch.ids)
-            hashes = pa.array(identity_hashes(batch.ids).view(np.int64))
-            yield _filled(_LOOKED, size, {_HASH: hashes, _THERE: pa.repeat(True, size)})
+            seen = {_THERE: pa.repeat(True, size)}
+            if for_repeats:
+                seen[_HASH] = pa.array(identity_hashes(batch.ids).view(np.int64))
+            yield _filled(_LOOKED, size, seen)
             yield from _others(_LOOKED, split, batch)
 
 

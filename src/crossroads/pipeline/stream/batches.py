@@ -109,8 +109,9 @@ class Batches:
 
     def _run(self, frame: DataFrame, batch: int) -> None:
         clock = _Clock()
+        before = self.journal.outcome(batch - 1)
         found = self.journal.record(batch)
-        record = found or self._begun(batch)
+        record = found or self._begun(batch, before)
         clock.lap("record")
         number = delivery_number(batch)
         outcome = self.journal.outcome(batch)
@@ -120,7 +121,6 @@ class Batches:
         staging, landing = (emptied(self.scratch / name) for name in ("staging", "landing"))
         arrived = self.source.arrived(frame, landing, Cutting(record.split_bytes, record.cores))
         clock.lap("input")
-        before = self.journal.outcome(batch - 1)
         told_before = 0 if before is None else before.notifications
         done = self.matching.match(record, arrived, staging, told_before=told_before)
         outcome = self._settled(record, arrived, done, staging)
@@ -131,8 +131,7 @@ class Batches:
         self._tell(record, outcome, arrived, clock, replayed=found is not None)
         self._forget(record)
 
-    def _begun(self, batch: int) -> Record:
-        before = self.journal.outcome(batch - 1)
+    def _begun(self, batch: int, before: Outcome | None) -> Record:
         record = self.decide(batch, self.journal.record(batch - 1))
         latest = None if before is None else before.latest
         time_of = self.matching.time

@@ -118,8 +118,9 @@ class Matching:
             again = without_repeated(context, splits, task, done, repeated)
         except OSError as error:  # ours; a worker's is Spark's to report
             raise OutputError(
-                f"cannot write to {staging}: {error.strerror or error}",
-                hint="check the free space and the permissions of the checkpoint, then start again",
+                f"cannot match in {staging}: {error.strerror or error}",
+                hint="check the free space and the permissions of the checkpoint, then start "
+                "again: nothing is lost",
             ) from error
         # The latest time is that of all events, also of those that came twice.
         return [*again, replace(merged([]), latest=merged(done).latest)]
