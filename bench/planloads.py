@@ -21,21 +21,21 @@ HOT_SPOT = 500_000  # where half of all "hot events" are, in every attribute
 
 
 def _w1(folder: Path, scale: float, seed: int) -> None:
-    write_workload(_ranges(seed, scale, 1_000_000, 1_100_000), folder)
+    write_workload(_ranges(seed, scale, 1_000_000, 1_500_000), folder)
 
 
 def _w2(folder: Path, scale: float, seed: int) -> None:
-    events, subscriptions = int(1_600_000 * scale), int(100_000 * scale)
+    events, subscriptions = int(2_800_000 * scale), int(100_000 * scale)
     write_workload(stocks(seed, events, subscriptions, symbols=W2_SYMBOLS), folder)
 
 
 def _mixed(folder: Path, scale: float, seed: int) -> None:
-    write_workload(mixed(seed, int(350_000 * scale), int(100_000 * scale)), folder)
+    write_workload(mixed(seed, int(400_000 * scale), int(100_000 * scale)), folder)
 
 
 def _hot_events(folder: Path, scale: float, seed: int) -> None:
     """Half of all events at one point."""
-    files = write_workload(_ranges(seed, scale, 1_000_000, 1_200_000), folder)
+    files = write_workload(_ranges(seed, scale, 1_000_000, 1_500_000), folder)
     table = pq.read_table(files.events)
     hot = pa.array(np.arange(table.num_rows) % 2 == 0)
     for at, name in enumerate(table.column_names):
@@ -47,7 +47,7 @@ def _hot_events(folder: Path, scale: float, seed: int) -> None:
 
 def _match_all(folder: Path, scale: float, seed: int) -> None:
     """Some subscriptions match every event."""
-    files = write_workload(_ranges(seed, scale, 1_000_000, 1_000_000), folder)
+    files = write_workload(_ranges(seed, scale, 1_000_000, 1_400_000), folder)
     table = pq.read_table(files.subscriptions)
     everything = pa.table(
         {
@@ -61,7 +61,7 @@ def _match_all(folder: Path, scale: float, seed: int) -> None:
 
 def _crowded(folder: Path, scale: float, seed: int) -> None:
     """One attribute is selective, and its ranges gather at one end."""
-    write_workload(_ranges(seed, scale, 1_000_000, 1_200_000, selective=1), folder)
+    write_workload(_ranges(seed, scale, 1_000_000, 1_600_000, selective=1), folder)
 
 
 def _ranges(
