@@ -39,7 +39,7 @@ print("Java:", java.describe())
 endef
 export FIND_SYSTEM_JAVA
 
-.PHONY: setup demo test test-fuzz test-sim test-planted test-kill check prove bench bench-quick bench-plans bench-stream clean help
+.PHONY: setup demo test test-fuzz test-sim test-planted test-kill check prove bench bench-quick bench-plans bench-large bench-stream clean help
 
 help:
 	@echo "make setup        install into .venv"
@@ -54,6 +54,7 @@ help:
 	@echo "make bench        benchmarks against rivals; bench-quick for small sizes"
 	@echo "make bench-stream streams against a stream-static join, half an hour  (BENCH_ARGS='--quick')"
 	@echo "make bench-plans  every plan and mapping on six workloads: was the planner right? (long)"
+	@echo "make bench-large  ten million subscriptions on this machine: time and memory"
 	@echo "make clean        remove .venv and caches"
 
 setup: $(STAMP)
@@ -137,6 +138,9 @@ bench-stream: $(BENCH_STAMP)
 
 bench-plans: $(STAMP)
 	@$(BIN)/python -m bench.plans
+
+bench-large: $(STAMP)
+	@$(BIN)/python -m bench.large
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def fit(results: list[dict[str, Any]], start: Prices = PRICES) -> Prices:
+    if not results:
+        return start  # nothing says that they are wrong
     names = [one.name for one in fields(Prices)]
     work, seconds, stopped = _rows(results, names)
     before = np.log([getattr(start, name) for name in names])

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,9 +143,12 @@ def _busy_seconds() -> float:
 
 def _job(job: Job) -> dict[str, Any]:
     from crossroads.errors import CrossroadsError
+    from crossroads.pipeline.indexed import scratch_folder
     from crossroads.pipeline.job import MatchRequest, run_match
 
     folder = Path(job.folder)
+    for store in scratch_folder().glob("store-*"):
+        shutil.rmtree(store)  # plan keyed builds once per application: here, once per run
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
         request = MatchRequest(
             schema=folder / "schema.toml",

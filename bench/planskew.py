@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from crossroads.mapping.balance import balanced
 from crossroads.mapping.fit import MAPPINGS
-from crossroads.pipeline.keyed import TASKS_PER_CORE
+from crossroads.pipeline.meeting import TASKS_PER_CORE
 from crossroads.pipeline.placement import Placement, place_cells, sampled_load
 from crossroads.pipeline.situation import Surveyed
 

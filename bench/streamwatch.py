@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICKS = os.sysconf("SC_CLK_TCK")  # per second
+from bench.processes import TICKS, family_of, processes
+
 _IDLE = slice(3, 5)  # of the counters in /proc/stat: idle, and waiting for a disk
 
 
@@ -22,17 +22,9 @@ class Sample:
     everybody: float  # of all processes of the machine
 
 
-@dataclass(frozen=True)
-class _Process:
-    parent: int
-    is_java: bool
-    resident: int
-    seconds: float  # its own and those of children that have ended
-
-
 def look(side: int) -> Sample:
-    processes = _processes()
-    family, whole = _family(processes, side), _family(processes, os.getpid())
+    running = processes()
+    family, whole = family_of(side, running), family_of(os.getpid(), running)
     return Sample(
         time.time(),
         sum(one.resident for one in family),
@@ -42,36 +34,9 @@ def look(side: int) -> Sample:
     )
 
 
-def _processes() -> dict[int, _Process]:
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            name, _, rest = (entry / "stat").read_text().rpartition(")")
-        except OSError:
-            continue  # it has ended
-        fields = rest.split()  # from the third field of proc(5) on
-        found[int(entry.name)] = _Process(
-            parent=int(fields[1]),
-            is_java=name.endswith("(java"),
-            resident=int(fields[21]) * _PAGE,
-            seconds=sum(map(int, fields[11:15])) / _TICKS,
-        )
-    return found
-
-
-def _family(processes: dict[int, _Process], root: int) -> list[_Process]:
-    family, more = {root}, True
-    while more:
-        grown = {child for child, one in processes.items() if one.parent in family} - family
-        family, more = family | grown, bool(grown)
-    return [processes[one] for one in family if one in processes]
-
-
 def _everybody() -> float:
     counters = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
-    return (sum(counters) - sum(counters[_IDLE])) / _TICKS
+    return (sum(counters) - sum(counters[_IDLE])) / TICKS
 
 
 def disturbance(samples: list[Sample], since: float = 0.0) -> float:

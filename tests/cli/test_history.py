@@ -104,6 +104,24 @@ def test_a_diff(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {tuple(row.values()) for row in new} == {("1", "b", "bea")}
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_diff_of_which_nothing_is_known(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every event is rejected: "nothing changes" would be no answer."""
+    (files / "events.csv").write_text("n,day,x\n1,nonsense,1\n")
+    (files / "new.csv").write_text("id,subscriber,filter\na,ann,x >\nb,bob,x > 1\n")
+    assert crossroads("diff", files, files / "old.csv", files / "new.csv") == 1
+    said = capsys.readouterr()
+    assert "all 1 events were rejected" in said.err
+    assert "rejected_subscriptions_new/ has the reasons" in said.err
+    assert "a rejected now" in " ".join(pq_rows(files / "out" / "subscriptions"))
+    assert (files / "out" / "rejected_events").is_dir()
+
+
+def pq_rows(folder: Path) -> list[str]:
+    return [f"{row['id']} {row['kind']}" for row in pq.read_table(folder).to_pylist()]
+
+
 def test_a_diff_without_a_difference_as_json(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,7 +177,26 @@ def test_every_plan_is_the_definition(
     assert not leftovers(tmp_path / "out")
 
 
-@pytest.mark.parametrize("plan", [plan for plan in ("indexed", "keyed") if plan in RUN])
+def test_a_plan_is_chosen_for_the_cluster(small: Files, driver: Driver, tmp_path: Path) -> None:
+    said = driver.run(small.match(tmp_path / "out", "auto"), **small.limits())
+    assert (said.code, said.err) == (0, "")
+    summary = json.loads(said.out)
+    assert summary["plan"] in RUN and summary["plan"] != "direct"
+    assert pairs_of(tmp_path / "out") == small.by_definition
+    refused = {one["plan"]: one["refused"] for one in summary["predicted"]["estimates"]}
+    assert refused["direct"] == "not every worker sees the paths"
+
+
+def test_an_index_store_serves_all_workers(small: Files, driver: Driver, tmp_path: Path) -> None:
+    store = ["--index-store", tmp_path / "store"]
+    for index in ("built", "reused"):
+        said = driver.run([*small.match(tmp_path / "out", "keyed"), *store], **small.limits())
+        assert (said.code, said.err) == (0, "")
+        assert json.loads(said.out)["index"] == index
+        assert pairs_of(tmp_path / "out") == small.by_definition
+
+
+@pytest.mark.parametrize("plan", RUN)
 def test_a_worker_killed_in_the_middle_changes_nothing(
     plan: str, cluster: Cluster, driver: Driver, tmp_path: Path
 ) -> None:
@@ -228,6 +247,16 @@ def test_no_folder_has_to_be_shared(plan: str, unseen: Files, driver: Driver) ->
     assert [note for note in summary["warnings"] if "do not see the input" in note]
     assert [note for note in summary["warnings"] if "do not see the output" in note]
     assert not leftovers(output)
+
+
+def test_a_store_that_workers_do_not_see_is_said(unseen: Files, driver: Driver) -> None:
+    output = unseen.folder / "out-store"
+    words = [*unseen.match(output, "keyed"), "--index-store", unseen.folder / "store"]
+    said = driver.run(words, **unseen.limits())
+    assert said.code == 1
+    assert said.err.startswith("error: a worker does not see the index store")
+    assert len(said.err.splitlines()) == 1
+    assert not output.exists() and not leftovers(output)
 
 
 def test_look_up_tables_come_through_spark_too(unseen: Files, driver: Driver) -> None:

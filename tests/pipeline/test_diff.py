@@ -21,7 +21,8 @@ from crossroads.model.identity import event_id
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
 from crossroads.pipeline.difference import PAIRS, Asked, pieces, split
-from crossroads.pipeline.diffjob import DiffRequest, run_diff
+from crossroads.pipeline.diffjob import DiffRequest, no_usable_event, run_diff
+from crossroads.pipeline.rejects import read_rejects
 from crossroads.pipeline.subscriptions import COLUMNS, SubscriptionSet, check_rows
 from crossroads.pipeline.versions import Kind, compare
 from crossroads.testing import strategies
@@ -69,6 +70,7 @@ def test_every_kind_of_change() -> None:
         ("both", "u", "x > 1"),
         ("broken now", "u", "x > 1"),
         ("broken before", "u", "x >"),
+        ("twice now", "u", "x > 1"),
     ]
     new = [
         ("broken before", "u", "x > 1"),
@@ -79,23 +81,28 @@ def test_every_kind_of_change() -> None:
         ("reworded", "u", "(X  >  1)"),
         ("same", "u", "x > 1"),
         ("fresh", "u", "x = 1"),
+        ("twice now", "u", "x > 1"),
+        ("twice now", "u", "x > 2"),
     ]
     found = compare(checked(old), checked(new))
     assert {change.id: change.kind for change in found.changes} == {
         "gone": Kind.REMOVED,
-        "broken now": Kind.REMOVED,
+        "broken now": Kind.REJECTED_NOW,
+        "twice now": Kind.REJECTED_NOW,
         "fresh": Kind.ADDED,
-        "broken before": Kind.ADDED,
+        "broken before": Kind.REJECTED_BEFORE,
         "filter": Kind.FILTER,
         "subscriber": Kind.SUBSCRIBER,
         "both": Kind.BOTH,
     }
     assert (found.unchanged, found.reworded) == (1, 1)
-    assert found.counts()["removed"] == 2
+    counts = found.counts()
+    assert (counts["removed"], counts["rejected now"], counts["rejected before"]) == (1, 2, 1)
     # What only went to somebody else is asked once, what changed its filter twice.
     assert {change.id: len(change.asked()) for change in found.changes if change.old_filter} == {
         "gone": 1,
         "broken now": 1,
+        "twice now": 1,
         "filter": 2,
         "subscriber": 1,
         "both": 2,
@@ -240,6 +247,23 @@ def test_a_window_is_for_both_tables(tables: dict[str, Any], tmp_path: Path) -> 
     assert summary["counts"]["appeared"] == len(after - before)
     assert summary["counts"]["vanished"] == len(before - after)
     assert summary["events"]["outside"] == len(tables["rows"]) - len(inside)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_what_is_rejected_is_kept_with_its_reason(tables: dict[str, Any], tmp_path: Path) -> None:
+    new = write(tmp_path / "new.jsonl", [("ok", "u", "close > open"), ("bad", "u", "nonsense >")])
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"date": "not a day"}\n')
+    summary = run_diff(request(tables, tmp_path / "out", new=new, events=events))
+    (reject,) = read_rejects(tmp_path / "out" / "rejected_subscriptions_new")
+    assert "nonsense" in reject.raw and reject.reason
+    assert not (tmp_path / "out" / "rejected_subscriptions_old").exists()
+    assert len(list(read_rejects(tmp_path / "out" / "rejected_events"))) == 1
+    problem = no_usable_event(summary)
+    assert problem is not None and "all 1 events were rejected" in str(problem)
+    good = run_diff(request(tables, tmp_path / "out"))
+    assert no_usable_event(good) is None
 
 
 def test_without_a_change_nothing_is_read(tables: dict[str, Any], tmp_path: Path) -> None:

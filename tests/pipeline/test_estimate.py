@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from crossroads.lab.workloads import Workload, mixed, stocks, uniform
-from crossroads.mapping.cells import Cells
+from crossroads.mapping.cells import WIDE_SHARE, Cells
 from crossroads.mapping.contract import Mapping
-from crossroads.mapping.fit import MAPPINGS, fit
+from crossroads.mapping.fit import MAPPINGS
 from crossroads.mapping.sample import Sample
 from crossroads.matching.definition import matches
 from crossroads.model.parse import parse
@@ -26,7 +26,9 @@ from crossroads.pipeline.estimate import (
     Situation,
     Surveyed,
     counted,
+    estimate_of,
     estimates,
+    sql_estimate,
 )
 
 WORKLOADS = {"stocks": stocks, "uniform": uniform, "mixed": mixed}
@@ -45,42 +47,50 @@ def surveyed_of(workload: Workload, *, times: int = 1, memory: int = 8 << 30) ->
 # -- counts ----------------------------------------------------------------------------------------
 
 
-def cells_of_subscriptions(mapping: Mapping, texts: list[str], cells: Cells) -> list[set[int]]:
-    """By subscription, from its definition; of one at the root, none."""
-    found = []
+def cells_of_subscriptions(
+    mapping: Mapping, texts: list[str], cells: Cells, plan: str
+) -> list[set[int] | None]:
+    """By subscription, from its definition; None: it stands at the root."""
+    found: list[set[int] | None] = []
     for text in texts:
         keys = mapping.subscription_keys(parse(text, mapping.schema))
         standing: set[int] = set()
-        for one in () if keys.root else keys.ranges:
+        for one in keys.ranges:
             standing |= set(range(cells.cell_of(one.low), cells.cell_of(one.high - 1) + 1))
-        found.append(standing)
+        wide = plan == "keyed" and len(standing) > max(1, WIDE_SHARE * cells.count)
+        found.append(None if keys.root or wide else standing)
     return found
 
 
+@pytest.mark.parametrize("plan", MAPPED)
 @pytest.mark.parametrize("mapping_name", MAPPINGS)
 @pytest.mark.parametrize("workload_name", WORKLOADS)
-def test_counts_are_those_of_a_plain_recomputation(workload_name: str, mapping_name: str) -> None:
+def test_counts_are_those_of_a_plain_recomputation(
+    workload_name: str, mapping_name: str, plan: str
+) -> None:
     workload = WORKLOADS[workload_name](7, 60, 80)
     surveyed = surveyed_of(workload, times=5)
-    mapping = fit(mapping_name, surveyed.sample.filters.schema, surveyed.sample)
+    keyed = surveyed.keyed(mapping_name)
+    assert not isinstance(keyed, str)
+    mapping = keyed.mapping
     texts = workload.subscriptions()["filter"].to_pylist()
     events = [mapping.event_keys(event) for event in workload.events().to_pylist()]
     for count in {1, min(13, 1 << mapping.spec.bits), min(64, 1 << mapping.spec.bits)}:
-        cells = Cells(mapping.spec.bits, count)
-        standing = cells_of_subscriptions(mapping, texts, cells)
+        cells = keyed.cells(count) if plan == "sql" else keyed.balanced_cells(count)
+        placed = cells_of_subscriptions(mapping, texts, cells, plan)
+        root, standing = placed.count(None), [some or set() for some in placed]
         visiting = [{cells.cell_of(key) for key in keys} for keys in events]
         keys = [mapping.subscription_keys(parse(text, mapping.schema)) for text in texts]
-        root = sum(one.root for one in keys)
         met = sum(len(some & cells_) for some in standing for cells_ in visiting)
         visits = sum(map(len, visiting)) / len(visiting)
         load = [
             sum(cell in some for some in standing) * sum(cell in some for some in visiting)
-            for cell in range(count)
+            for cell in range(cells.count)
         ]
         used = [one for one in load if one]
         candidates = met / len(events) * 5
 
-        found = counted(surveyed, mapping, cells)
+        found = counted(surveyed, keyed, plan, cells)
         assert found.at_root == root / len(texts)
         assert found.cells_per_subscription == pytest.approx(sum(map(len, standing)) / len(texts))
         assert found.ranges_per_subscription == pytest.approx(
@@ -89,7 +99,9 @@ def test_counts_are_those_of_a_plain_recomputation(workload_name: str, mapping_n
         assert found.candidates_per_event == pytest.approx(candidates)
         assert found.cells_per_event == pytest.approx(visits * (1 - exp(-candidates / visits)))
         assert found.skew == pytest.approx(max(used) * len(used) / sum(used) if used else 1.0)
-        fullest = max(root, *(sum(cell in some for some in standing) for cell in range(count)))
+        fullest = max(
+            root, *(sum(cell in some for some in standing) for cell in range(cells.count))
+        )
         assert found.fullest == pytest.approx(fullest * 5)
 
 
@@ -184,6 +196,32 @@ def test_a_mapping_that_cannot_be_fitted_is_refused_with_the_reason(large: Surve
     for plan in MAPPED:
         one = found[f"{plan}/zones"]
         assert (one.refused, one.seconds, one.cells) == ("no axis to cut", inf, None)
+
+
+def test_more_cells_than_keys_are_as_many_as_there_are(large: Surveyed) -> None:
+    for plan in MAPPED:
+        one = estimate_of(large, plan, "zones", 1 << 20)
+        mapping = large.mapping("zones")
+        assert not isinstance(mapping, str)
+        assert one.cells == 1 << mapping.spec.bits < 1 << 20
+    assert sql_estimate(large, cells=1 << 10).refused is None
+
+
+def test_crowded_values_are_cut_apart_before_keyed_is_refused() -> None:
+    """All ranges lie in a thousandth of the domain: of even cells one would hold them all."""
+    schema = Schema.from_mapping(
+        {"id": "id", "attributes": {"id": "bigint", "x": {"type": "int", "min": 0, "max": 1 << 24}}}
+    )
+    texts = pa.array([f"x BETWEEN {8 * n} AND {8 * n + 8}" for n in range(2_000)])
+    events = pa.table({"id": range(2_000), "x": range(0, 16_000, 8)}).cast(schema.arrow)
+    sample = Sample(read_filters(texts, schema), events)
+    every = Surveyed(Situation(Side(MILLION, 1), Side(MILLION, 1), 2, 1 << 40, True), sample)
+    memory = int(every.index_bytes_in_all / 3)
+    tight = Surveyed(replace(every.situation, memory=memory), sample)
+    found = estimate_of(tight, "keyed", "key-space-split")
+    assert found.refused is None
+    assert found.counts.fullest < MILLION / 3
+    assert found.counts.skew < 2
 
 
 def test_more_cores_never_take_longer(large: Surveyed) -> None:

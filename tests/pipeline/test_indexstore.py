@@ -7,6 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -138,6 +139,13 @@ def test_copies_on_a_host_are_whole_and_bounded(tmp_path: Path) -> None:
     assert list(cache.iterdir()) == [fourth]
 
 
+def test_half_a_copy_is_fetched_again(tmp_path: Path) -> None:
+    folder, cache = Folder.of(tmp_path / "store"), tmp_path / "cache"
+    folder.put("a", lambda path: path.write_bytes(b"whole"))
+    cached_copy(folder, "a", 5, cache).write_bytes(b"wh")
+    assert cached_copy(folder, "a", 5, cache).read_bytes() == b"whole"
+
+
 def test_what_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere://x/y cannot be an index store") as said:
         Folder.of("nowhere://x/y")
@@ -252,6 +260,49 @@ def test_old_sets_and_what_dead_builds_left_are_pruned(store: IndexStore) -> Non
     assert "cell-9-dead.xroads" not in folders["d"].files()
     assert "cell-9-dead.xroads" in folders["e"].files()  # somebody may be building
     assert store.prune(keep=1) == []  # both were used just now
+
+
+def test_a_damaged_set_of_others_does_not_stop_the_pruning(store: IndexStore) -> None:
+    where = store.pin(SCHEMA, pinned())
+    for content in "ab":
+        store.publish(where, manifest(store, where, content))
+        age(store.set_folder(where, content), 2 * PRUNE_AGE_SECONDS)
+    damaged = store.set_folder(where, "a")
+    damaged.replace(MANIFEST, b"{")
+    assert store.prune(keep=1) == [Path(store.set_folder(where, "b").uri).name]
+    assert "cell-0-b.xroads" in damaged.files()  # nobody knows what belongs to it
+
+
+def test_a_set_that_was_found_meanwhile_is_not_pruned(
+    store: IndexStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = store.pin(SCHEMA, pinned())
+    store.publish(where, manifest(store, where))
+    age(store.set_folder(where, "c"), 2 * PRUNE_AGE_SECONDS)
+    look, looks = IndexStore._prune_leftovers, []
+
+    def found_meanwhile(self: IndexStore, *about: Any) -> None:
+        looks.append(self.find(where, "c"))
+        look(self, *about)
+
+    monkeypatch.setattr(IndexStore, "_prune_leftovers", found_meanwhile)
+    assert store.prune(keep=0) == []
+    assert looks[0] is not None and store.find(where, "c") == looks[0]
+
+
+def test_a_store_that_cannot_be_written_to_serves_what_it_has(
+    store: IndexStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = store.pin(SCHEMA, pinned())
+    built = store.publish(where, manifest(store, where))
+
+    def refuse(path: Path, data: bytes) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(storefolder, "_write_durably", refuse)
+    with pytest.raises(IndexFileError, match="Read-only file system"):
+        store.folder.replace("one", b"")
+    assert store.find(where, "c") == built
 
 
 def age(folder: Folder, seconds: float) -> None:

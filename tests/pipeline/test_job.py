@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 Event = dict[str, Any]
 Subscription = tuple[str, str, str]  # id, subscriber, filter
-PLANS = ("direct", "indexed", "naive")
+PLANS = ("direct", "indexed", "naive", "sql")
 
 EVERY_TYPE = Schema.from_toml("""
 name = "every type"

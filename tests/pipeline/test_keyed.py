@@ -20,7 +20,14 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 import pytest
 
-from crossroads.errors import CrossroadsError, DamagedIndex, IndexFileError, OtherSchema, UsageError
+from crossroads.errors import (
+    CrossroadsError,
+    DamagedIndex,
+    IndexFileError,
+    OtherSchema,
+    SourceError,
+    UsageError,
+)
 from crossroads.lab.workloads import stocks
 from crossroads.mapping.fit import MAPPINGS
 from crossroads.matching.definition import matches
@@ -36,7 +43,7 @@ from crossroads.pipeline.notify import Notify
 from crossroads.pipeline.rejects import read_rejects
 from crossroads.pipeline.sharing import Sharing
 from crossroads.pipeline.source import list_files, plan_splits
-from crossroads.pipeline.subscriptionframe import ROOT
+from crossroads.pipeline.subscriptionframe import ROOT, Looked, look
 from crossroads.testing import pools
 from crossroads.testing.seeded import SeededFilters
 
@@ -393,6 +400,29 @@ def test_a_build_that_dies_leaves_nothing_that_is_used(
     assert files.check(index_store=str(store))["index"] == "built"
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_subscriptions_that_change_during_the_build_are_not_kept_under_the_old_hash(
+    stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyedset, "is_local", lambda master: stored)
+    files = Files(tmp_path / "w", random_events(4, 20), [f"k = {at % 7}" for at in range(20)])
+    store = {"index_store": str(tmp_path / "store")} if stored else {}
+
+    def looked_later(*about: Any) -> Looked:
+        files.filters.append("k = 1")
+        files.subscribers.append("new")
+        files.write_subscriptions()
+        return look(*about)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(keyedset, "look", looked_later)
+        with pytest.raises(SourceError, match="changed while their index was built"):
+            files.run(**store)
+    for folder in (tmp_path / "store").glob("sets/*"):
+        assert not list(folder.iterdir())
+    assert files.check(**store)["index"] == "built"
+
+
 def test_without_a_store_indexes_stay_in_spark_where_no_folder_is_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +448,23 @@ def test_what_cannot_work_is_refused_at_once(files: Files) -> None:
         with pytest.raises(UsageError) as error:
             files.run(**asked)
         assert said in str(error.value)
+
+
+def test_a_mapping_that_would_explode_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    files = Files(tmp_path, random_events(3, 50), [f"k > {at}" for at in range(50)])
+    with pytest.raises(
+        UsageError, match=r"would stand in \d+ of \d+ cells on average \(limit 64\)"
+    ):
+        files.run(mapping="key-space-split", cells=4096)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("plan", ["keyed", "sql"])
+def test_what_was_taken_from_the_data_is_said(plan: str, tmp_path: Path) -> None:
+    """`x` has no domain in the schema."""
+    files = Files(tmp_path, random_events(3, 50), [f"x > {at}" for at in range(50)])
+    warnings = files.run(plan=plan, mapping="key-space-split")["warnings"]
+    assert [note for note in warnings if note.startswith("x") and "from the data" in note], warnings
 
 
 # -- skew ------------------------------------------------------------------------------------------

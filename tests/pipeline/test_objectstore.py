@@ -12,8 +12,10 @@ from tests.pipeline.objectstore import Objects, object_store
 
 from crossroads.errors import IndexFileError
 from crossroads.lab.workloads import stocks, write_workload
+from crossroads.pipeline.indexstore import Manifest
 from crossroads.pipeline.job import MatchRequest, run_match
 from crossroads.pipeline.storefolder import Folder
+from crossroads.pipeline.subscriptionframe import ROWS
 
 pytest.importorskip("pyarrow._s3fs", reason="this pyarrow was built without S3")
 
@@ -76,3 +78,35 @@ def test_an_index_is_built_there_and_used_again(
     names = [name.rpartition("/")[2] for name in objects.whole]
     assert "manifest.json" in names
     assert not [name for name in names if name.startswith(".")]
+
+
+@pytest.mark.spark
+def test_a_damaged_copy_on_this_host_is_fetched_again(
+    store: tuple[str, Objects], spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)  # the cache that the workers know
+    uri, _ = store
+    files = write_workload(stocks(3, 300, 100), tmp_path / "in")
+
+    def told() -> int:
+        done = run_match(
+            MatchRequest(
+                schema=files.schema,
+                subscriptions=files.subscriptions,
+                events=files.events,
+                output=tmp_path / "out",
+                plan="keyed",
+                index_store=uri,
+            )
+        )
+        return int(done["counts"]["notifications"])
+
+    first = told()
+    sets = Folder.of(uri).child("sets")
+    (name,) = sets.files()
+    folder = sets.child(name)
+    manifest = Manifest.from_json(folder.read("manifest.json") or b"")
+    for file in manifest.of_kind(ROWS).values():
+        copy = folder.fetch(file.name, file.bytes)
+        copy.write_bytes(copy.read_bytes()[:-1] + b"?")  # of the same size
+    assert first > 0 and told() == first

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crossroads.errors import SourceError
 from crossroads.mapping.balance import balanced
-from crossroads.mapping.cells import CellRanges
+from crossroads.mapping.cells import WIDE_SHARE, CellRanges
 from crossroads.mapping.fit import Sample, fit
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import read_filters
@@ -27,7 +27,6 @@ from crossroads.pipeline.subscriptionframe import (
     REJECTS,
     ROOT,
     ROWS,
-    WIDE_SHARE,
     Keying,
     copies,
     keyed_blocks,

@@ -169,7 +169,7 @@ def test_row_groups_outside_are_not_read(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("plan", ["direct", "indexed", "naive", "keyed"])
+@pytest.mark.parametrize("plan", ["direct", "indexed", "naive", "sql", "keyed"])
 def test_every_plan_keeps_to_the_window(
     plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,3 +219,21 @@ def test_every_plan_keeps_to_the_window(
 def pairs(output: Path) -> Counter[tuple[object, ...]]:
     rows = pq.read_table(output / "notifications").to_pylist()
     return Counter((row["event_id"], row["subscription_id"], row["subscriber"]) for row in rows)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_window_without_any_event_is_said(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"n": 1}\n{"n": 2, "day": "2001-01-01"}\n')
+    (tmp_path / "subscriptions.csv").write_text("id,subscriber,filter\na,ann,n > 0\n")
+    summary = run_match(
+        MatchRequest(
+            schema=Schema.from_mapping({"id": "n", "attributes": {"n": "int", "day": "date"}}),
+            subscriptions=tmp_path / "subscriptions.csv",
+            events=tmp_path / "events.jsonl",
+            output=tmp_path / "out",
+            since="2002-01-01",
+        )
+    )
+    assert summary["counts"]["events_outside"] == 2
+    assert "all 2 events are outside the window, or have no day" in summary["warnings"]

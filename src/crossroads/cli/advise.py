@@ -151,6 +151,10 @@ def _print(found: Advice) -> None:
         typer.echo("\nOut of the question:")
         for line in refused:
             typer.echo(f"  {line}")
+    if found.notes:
+        typer.echo("\nTaken from the data, for want of it in the schema:")
+        for line in found.notes:
+            typer.echo(f"  {line}")
     typer.echo(f"\n{found.recommendation}\n\n  crossroads match … {found.flags}")
     if found.growth is not None:
         typer.echo(

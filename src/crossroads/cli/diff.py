@@ -35,7 +35,7 @@ _EXAMPLES = examples(
     "crossroads diff old.csv new.csv --schema stocks.toml --events archive/ --output out "
     "--since 2002-01-01 --json",
     "The output folder gets appeared/ and vanished/ (event_id, subscription_id, subscriber), "
-    "subscriptions/ (what changed, and how much it matters) and summary.json.",
+    "subscriptions/ (what changed, and how much it matters), summary.json, and what was rejected.",
     "Exit codes: 0 done, also without a difference; 1 nothing usable, or failed; 2 usage; "
     "3 something was rejected under --strict.",
 )
@@ -65,7 +65,7 @@ def diff(
 
     Only subscriptions that differ are matched: the same id, subscriber and filter cannot matter.
     """
-    from crossroads.pipeline.diffjob import DiffRequest, run_diff
+    from crossroads.pipeline.diffjob import DiffRequest, no_usable_event, run_diff
 
     request = DiffRequest(
         schema=schema,
@@ -86,6 +86,9 @@ def diff(
         print_json(summary)
     else:
         _print(summary, output)
+    problem = no_usable_event(summary)
+    if problem is not None:
+        raise problem
 
 
 def _print(summary: dict[str, Any], output: Path) -> None:
@@ -107,9 +110,17 @@ def _print(summary: dict[str, Any], output: Path) -> None:
         print_table(headings, rows, right=(3, 4))
         if len(moved) > SHOWN_MAX:
             typer.echo("… more in subscriptions/ of the output")
+    events = summary["events"] or {}
+    if events.get("outside"):
+        typer.echo(f"\n{events['outside']:,} events are outside the window")
+    if events.get("rejected"):
+        warn(f"{events['rejected']:,} events were rejected: rejected_events/ has the reasons")
     for which in ("old", "new"):
         if rejected := counts[f"rejected_{which}"]:
-            warn(f"{rejected:,} subscriptions of the {which} table cannot be used")
+            warn(
+                f"{rejected:,} subscriptions of the {which} table were rejected: "
+                f"rejected_subscriptions_{which}/ has the reasons"
+            )
     warn(*summary["warnings"][:5])
     typer.echo(f"\nwritten to {output}")
 

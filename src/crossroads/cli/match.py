@@ -163,6 +163,7 @@ class _Drawing:
 
 
 STAGE_TEXTS = {
+    "plan": "choosing a plan",
     "subscriptions": "reading subscriptions",
     "input": "looking at the events",
     "index": "building the index",
@@ -193,6 +194,9 @@ def show_summary(summary: dict[str, Any], output: Path) -> None:
         ("seconds", f"{seconds['total']:.1f}"),
     ]
     rows += [(f"  {name}", f"{value:.2f}") for name, value in seconds.items() if name != "total"]
+    if summary.get("predicted") is not None:
+        foreseen, took = summary["predicted"]["seconds"], summary["actual"]["seconds"]
+        rows.append(("predicted", f"{foreseen:.2f}, without Spark's start; it took {took:.2f}"))
     for row in rows:
         table.add_row(*row)
     console = Console()

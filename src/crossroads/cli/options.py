@@ -105,7 +105,7 @@ MappingOption = Annotated[
 ]
 CellsOption = Annotated[
     int | None,
-    typer.Option("--cells", min=1, help="For --plan sql and keyed: groups of keys."),
+    typer.Option("--cells", min=1, help="For --plan sql and keyed: groups of keys, at most."),
 ]
 IndexStoreOption = Annotated[
     str | None,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crossroads.mapping.cells import Cells
-from crossroads.mapping.contract import Mapping
+from crossroads.mapping.contract import KeyTable, Mapping, RangeTable
 from crossroads.mapping.sample import Sample
 
 PLACES_TRIED = 12  # in a cell, of each kind: event keys, ends of ranges
@@ -27,9 +27,14 @@ def balanced(mapping: Mapping, sample: Sample, count: int) -> Cells:
 
     Without any keys in the sample, even ones.
     """
-    bits = mapping.spec.bits
+    ranges = mapping.keys_of_subscriptions(sample.filters)
+    return balanced_keys(mapping.spec.bits, ranges, mapping.keys_of_events(sample.events), count)
+
+
+def balanced_keys(bits: int, ranges: RangeTable, keys: KeyTable, count: int) -> Cells:
+    """The same, for whoever has the keys of the sample already."""
     even = Cells(bits, min(count, 1 << bits))
-    load = _Load.of(mapping, sample)
+    load = _Load.of(ranges, keys)
     if not load.events.size and not load.low.size:
         return even
     whole = (0, 1 << bits)
@@ -56,11 +61,9 @@ class _Load:
     high: Keys
 
     @staticmethod
-    def of(mapping: Mapping, sample: Sample) -> _Load:
-        ranges = mapping.keys_of_subscriptions(sample.filters)
-        keys = mapping.keys_of_events(sample.events).keys
+    def of(ranges: RangeTable, keys: KeyTable) -> _Load:
         return _Load(
-            *(np.sort(found.astype(np.int64)) for found in (keys, ranges.low, ranges.high))
+            *(np.sort(found.astype(np.int64)) for found in (keys.keys, ranges.low, ranges.high))
         )
 
     def work(self, start: int, end: int) -> int:

@@ -24,6 +24,9 @@ Int64Array = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 CELLS_MAX = 1 << 24  # 64 MB of cuts, and more cells than any cluster has partitions
+# A subscription in more than this share of the cells had better stand at the root, which every
+# event visits where it is: fewer copies than one per cell, and no event does more than before.
+WIDE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,15 @@ class CellRanges:
         sums = np.concatenate([[0], np.cumsum(self.last.astype(np.int64) - self.first + 1)])
         found: Int64Array = sums[self.offsets[1:]] - sums[self.offsets[:-1]]
         return found
+
+    def rooted(self, count: int) -> Bools:
+        """Of `count` cells: who stands at the root, those who stand nearly everywhere included."""
+        found: Bools = self.root | (self.cells > max(1, count * WIDE_SHARE))
+        return found
+
+    def with_wide_at_root(self, count: int) -> CellRanges:
+        root = self.rooted(count)
+        return CellRanges(*_runs(self.offsets, self.first, self.last, root), root)
 
     def runs_of(self, ordinals: Int64Array) -> tuple[Int64Array, Int32Array, Int32Array]:
         """Of the chosen subscriptions run by run: the place among them, first and last cell."""

@@ -153,6 +153,15 @@ class MatchIndex:
         """
         return self._match(Batch(self.schema, events), most)
 
+    def count_candidates(self, events: pa.Table) -> int:
+        """Pairs of an event and an alternative of a filter that are verified one by one, because
+        boxes alone do not decide them."""
+        if not self.candidates.owners.size:
+            return 0
+        batch = Batch(self.schema, events)
+        _, _, found, _ = self._found(batch, *self.classes.match(self._codes(batch)))
+        return int(found.size)
+
     @property
     def nbytes(self) -> int:
         """Of the arrays that matching reads (texts of checks not counted)."""
@@ -162,22 +171,22 @@ class MatchIndex:
     # -- inside ------------------------------------------------------------------------------
 
     def _match(self, batch: Batch, most: int | None = None) -> Matches:
-        codes = np.empty((len(self.dimensions), batch.size), np.int32)
-        for at, (dimension, type_) in enumerate(self.dimensions):
-            codes[at] = batch.codes(dimension, type_, self.coders[at])
+        codes = self._codes(batch)
         offsets, ids = self.classes.match(codes, most=most)
         if not self.candidates.owners.size:
             return Matches(offsets, ids)
         return self._with_candidates(batch, codes, offsets, ids)
 
+    def _codes(self, batch: Batch) -> Int32Array:
+        codes = np.empty((len(self.dimensions), batch.size), np.int32)
+        for at, (dimension, type_) in enumerate(self.dimensions):
+            codes[at] = batch.codes(dimension, type_, self.coders[at])
+        return codes
+
     def _with_candidates(
         self, batch: Batch, codes: Int32Array, offsets: Int64Array, ids: Int32Array
     ) -> Matches:
-        offsets, ids, events, found = _split(offsets, ids, self.size)
-        pairs = [(events, found)]
-        pairs += [finder.find(batch) for finder in self.patterns]
-        events = np.concatenate([one for one, _ in pairs])
-        found = np.concatenate([other for _, other in pairs])
+        offsets, ids, events, found = self._found(batch, offsets, ids)
         if not events.size:
             return Matches(offsets, ids)
         holds = self._verify(batch, codes, events, found)
@@ -187,6 +196,17 @@ class MatchIndex:
         distinct = pair[np.flatnonzero(np.diff(pair, prepend=np.int64(-1)))]
         events, owners = distinct // self.size, (distinct % self.size).astype(np.int32)
         return Matches(*_merge(offsets, ids, events, owners))
+
+    def _found(
+        self, batch: Batch, offsets: Int64Array, ids: Int32Array
+    ) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array]:
+        """Offsets and ids of what boxes decide; pairs (event, candidate) of what is to be verified,
+        which boxes and texts have brought."""
+        offsets, ids, events, found = _split(offsets, ids, self.size)
+        pairs = [(events, found)]
+        pairs += [finder.find(batch) for finder in self.patterns]
+        events = np.concatenate([one for one, _ in pairs])
+        return offsets, ids, events, np.concatenate([other for _, other in pairs])
 
     def _verify(
         self, batch: Batch, codes: Int32Array, events: Int64Array, found: Int32Array

@@ -89,6 +89,12 @@ class Advice:
     def best(self) -> Estimate:
         return self.estimates[0]
 
+    @property
+    def notes(self) -> list[str]:
+        """What was taken from the data, by mapping."""
+        said = (f"{one.mapping}: {note}" for one in self.profiles for note in one.notes)
+        return list(dict.fromkeys(said))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, which knows no infinity."""
         found: dict[str, Any] = _finite(asdict(self))
@@ -175,8 +181,8 @@ def _recommendation(found: Sequence[Estimate], surveyed: Surveyed) -> str:
     best, here = found[0], surveyed.situation
     work = f"{here.subscriptions.count:,} subscriptions and {here.events.count:,} events"
     said = f"Use {_named(best)}: about {seconds_text(best.seconds)} for {work}, because "
-    said += _because(best, surveyed)
     others = [one for one in found[1:] if one.refused is None and one.plan != best.plan]
+    said += _because(best, surveyed, alone=not others)
     if others:
         times = others[0].seconds / best.seconds
         said += f"; the next best plan, {_named(others[0])}, would take "
@@ -190,7 +196,7 @@ def _named(one: Estimate) -> str:
     return f"{one.plan} with {one.mapping} in {one.cells:,} cells"
 
 
-def _because(best: Estimate, surveyed: Surveyed) -> str:
+def _because(best: Estimate, surveyed: Surveyed, *, alone: bool) -> str:
     here, index = surveyed.situation, surveyed.index_bytes_in_all
     room = f"the {size_text(here.memory)} that one host can spare"
     match best.plan:
@@ -202,7 +208,9 @@ def _because(best: Estimate, surveyed: Surveyed) -> str:
                 "not every worker sees the paths"
             )
         case "naive":
-            return "every other plan is out of the question"
+            if alone:
+                return "every other plan is out of the question"
+            return "so few subscriptions are asked sooner than an index is built and searched"
     counts = best.counts
     stands = (
         f"a subscription then stands in {number_text(counts.cells_per_subscription)} cells and an "

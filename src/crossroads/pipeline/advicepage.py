@@ -38,7 +38,7 @@ def advice_page(advice: Advice, origin: Origin) -> str:
         title,
         _recommendation(advice),
         _costs(advice.estimates),
-        _loads(advice.profiles),
+        _loads(advice.profiles, advice.notes),
         _cells(advice.profiles),
         _expensive(advice),
         _parameters(advice, origin),
@@ -96,7 +96,7 @@ def estimate_texts(one: Estimate) -> tuple[str, ...]:
     )
 
 
-def _loads(found: Sequence[Profile]) -> str:
+def _loads(found: Sequence[Profile], notes: Sequence[str]) -> str:
     drawn = curves(
         [Curve(_with_cells(one), one.load) for one in found],
         title="load per cell, heaviest first, by mapping",
@@ -104,11 +104,11 @@ def _loads(found: Sequence[Profile]) -> str:
         up="share of all meetings",
     )
     said = (
-        f"Of {PROFILE_CELLS} cells, unless the name says otherwise. A meeting is an event and a "
+        f"Of {PROFILE_CELLS} cells of equal size, unless the name says otherwise; plan keyed cuts "
+        "its cells where the load is even, as far as that goes. A meeting is an event and a "
         "subscription that come together in a cell. A flat curve is even work; a steep one means "
         "that a few cells have most of it. Cells without any are not drawn."
     )
-    notes = dict.fromkeys(f"{one.mapping}: {note}" for one in found for note in one.notes)
     listed = tag("ul", "".join(tag("li", escape(note)) for note in notes)) if notes else ""
     return section("Load per cell", figure(drawn, said) + listed)
 

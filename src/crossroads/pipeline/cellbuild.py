@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
 
-from crossroads.errors import IndexFileError
+from crossroads.errors import IndexFileError, SourceError
 from crossroads.indexfile import cached_index, open_index
 from crossroads.model.schema import Schema
 from crossroads.pipeline.blocks import DATA, KIND, NUMBER, TURN, Batches, Block, grouped
 from crossroads.pipeline.cellindex import CellIndex, save_cell
 from crossroads.pipeline.indexstore import Manifest, StoredFile, build_id
 from crossroads.pipeline.sharing import Sharing
-from crossroads.pipeline.source import SourceFile, Split
+from crossroads.pipeline.source import SourceFile, Split, fingerprint
 from crossroads.pipeline.storefolder import Folder
 from crossroads.pipeline.subscriptionframe import (
     NAMES,
@@ -38,6 +38,8 @@ from crossroads.pipeline.subscriptionframe import (
     Keying,
     keyed_blocks,
 )
+
+FileState = tuple[int, int, int]  # which file it is, its size, when it was changed
 
 CHUNK_BYTES = 8 << 20  # of a file that Spark keeps: a row of Spark's must stay well below 2 GB
 _WORDS = {ROWS: "cell", NAMES: "names", REJECTS: "rejects"}
@@ -93,9 +95,11 @@ class StoredSet(BuiltSet):
         try:
             return CellIndex(cell, cached_index(self.path(file), verify=self.verify))
         except IndexFileError:
-            # A copy on this host may have made room for another between the look and the opening.
+            # A copy on this host may have made room for another between the look and the opening,
+            # or be damaged: then it is fetched once more.
             if self.folder.local is not None:
                 raise
+            self.path(file).unlink(missing_ok=True)
             return CellIndex(cell, cached_index(self.path(file), verify=self.verify))
 
 
@@ -133,11 +137,36 @@ class Source:
     files: Sequence[SourceFile]
     splits: Sequence[Split]
     content_hash: str
+    states: Sequence[FileState]  # of the files, from before their content was hashed
+
+    @staticmethod
+    def of(files: Sequence[SourceFile], splits: Sequence[Split]) -> Source:
+        states = _states(files)
+        return Source(files, splits, fingerprint(files), states)
+
+    def is_unchanged(self) -> bool:
+        """What was read under this hash has it: else later jobs would be served other content."""
+        return _states(self.files) == self.states
 
     def file_of(self) -> dict[int, int]:
         """By split which of the files, in order, it is of."""
         order = {file.path: at for at, file in enumerate(self.files)}
         return {split.number: order[split.path] for split in self.splits}
+
+
+def _states(files: Sequence[SourceFile]) -> list[FileState]:
+    try:
+        found = [Path(file.path).stat() for file in files]
+    except OSError as error:
+        raise SourceError(f"cannot read {error.filename}: {error.strerror or error}") from error
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+
+
+def _changed() -> SourceError:
+    return SourceError(
+        "the subscriptions changed while their index was built: nothing was kept of it",
+        hint="run it again when nobody writes to them",
+    )
 
 
 def build_stored(
@@ -172,7 +201,12 @@ def build_stored(
         )
     finally:
         folder.delete(mark)
-    return _manifest(source, keying, rows)
+    manifest = _manifest(source, keying, rows)
+    if not source.is_unchanged():
+        for one in manifest.files:
+            folder.delete(one.name)
+        raise _changed()
+    return manifest
 
 
 def build_held(
@@ -196,6 +230,9 @@ def build_held(
     blocks = keyed_blocks(spark, source.splits, keying, sharing)
     frame = blocks.mapInArrow(save, _BUILT).persist(StorageLevel.DISK_ONLY)
     rows = frame.where(F.col(TURN) == 0).drop(DATA).collect()
+    if not source.is_unchanged():
+        frame.unpersist()
+        raise _changed()
     return HeldSet(frame, _manifest(source, keying, rows), scratch)
 
 

@@ -30,6 +30,7 @@ from crossroads.pipeline.output import (
     OutputFolder,
     refuse_overlap,
     write_part,
+    write_rejects,
     write_summary,
 )
 from crossroads.pipeline.planner import Plan
@@ -41,6 +42,7 @@ from crossroads.pipeline.window import window_of
 FOLDERS = ("appeared", "vanished")
 LISTED_MAX = 1_000  # subscriptions in summary.json; the table subscriptions/ has them all
 REJECTED_EVENTS = "rejected_events"
+REJECTED = "rejected_subscriptions"  # of the old table, of the new one
 _SCRATCH = "_matching"
 _CHANGES = pa.schema(
     [
@@ -100,6 +102,9 @@ def run_diff(request: DiffRequest, reporter: Reporter | None = None) -> dict[str
             "warnings": [] if matched is None else matched["warnings"],
         }
         _keep_rejects(output.staging)
+        for which, table in (("old", old), ("new", new)):
+            if table.rejects:
+                write_rejects(output.staging / f"{REJECTED}_{which}", table.rejects, "parquet")
         write_summary(output.staging, summary)
         output.commit()
     return summary
@@ -120,6 +125,17 @@ def _refuse_useless(request: DiffRequest, old: SubscriptionSet, new: Subscriptio
                 f"all {len(rejects)} subscriptions of {path} were rejected",
                 hint=f"the first because {rejects[0].reason}",
             )
+
+
+def no_usable_event(summary: dict[str, Any]) -> InputError | None:
+    """Compared, but to no purpose: every event was rejected."""
+    events = summary["events"]
+    if events is None or events["used"] or not events["rejected"]:
+        return None
+    return InputError(
+        f"all {events['rejected']:,} events were rejected: nothing is known of the difference",
+        hint=f"the reasons are in {REJECTED_EVENTS}/ of the output",
+    )
 
 
 def _match(

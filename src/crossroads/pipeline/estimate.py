@@ -15,9 +15,9 @@ from math import exp, inf
 
 from crossroads.errors import UsageError
 from crossroads.mapping.cells import CELLS_MAX, Cells
-from crossroads.mapping.contract import Mapping
 from crossroads.mapping.fit import MAPPINGS
 from crossroads.mapping.limits import explosion_of
+from crossroads.pipeline.cellcount import keyed_cells
 from crossroads.pipeline.keyedsample import KeyedSample
 from crossroads.pipeline.prices import PRICES, Work
 from crossroads.pipeline.situation import Side, Situation, Surveyed
@@ -41,8 +41,6 @@ UNMAPPED = ("direct", "indexed", "naive")
 MAPPED = ("sql", "keyed")
 # Cells tried for a join in the JVM: each step makes lists four times shorter and copies more.
 SQL_CELLS = tuple(1 << bits for bits in range(4, 23, 2))
-KEYED_CELLS_PER_TASK = 4  # evens out cells that take longer than others
-KEYED_SUBSCRIPTIONS_PER_CELL = 1 << 20  # an index of some hundred MB: it fits beside others
 KEYED_SHUFFLES = 4  # stages of plan `keyed` that others have not
 KEYED_FINER = (1, 8, 64)  # times as many cells, where a crowded one would not fit a host
 
@@ -88,7 +86,7 @@ def estimates(surveyed: Surveyed, mappings: Sequence[str] = MAPPINGS) -> list[Es
 def estimate_of(
     surveyed: Surveyed, plan: str, mapping: str | None, cells: int | None = None
 ) -> Estimate:
-    """Of one plan and mapping; with that many cells if said."""
+    """Of one plan and mapping; with that many cells if said, or all there are if fewer."""
     if mapping is None:
         (found,) = (one for one in _unmapped(surveyed) if one.plan == plan)
         return found
@@ -103,7 +101,7 @@ def estimate_of(
 def sql_estimate(
     surveyed: Surveyed, mappings: Sequence[str] = MAPPINGS, cells: int | None = None
 ) -> Estimate:
-    """The best that plan `sql` can do with one of these mappings, with that many cells if said."""
+    """The best that plan `sql` can do with one of these mappings (see `estimate_of`)."""
     found = [estimate_of(surveyed, "sql", name, cells) for name in mappings]
     best = min(found, key=_order)
     if best.refused is not None:
@@ -142,7 +140,9 @@ def _direct_work(work: _Work, here: Situation) -> Work:
         "load": work.subscriptions,
         "build": work.subscriptions,
         "read": work.events / here.cores,
-        "search": work.searches / here.cores,
+        "word": work.words / here.cores,
+        "expression": work.expressions / here.cores,
+        "verify": work.verified / here.cores,
         "write": work.told / here.cores,
     }
 
@@ -179,14 +179,14 @@ def cell_counts(situation: Situation, plan: str, bits: int) -> tuple[int, ...]:
     most = min(1 << bits, CELLS_MAX)
     if plan == "sql":
         return tuple(count for count in SQL_CELLS if count <= most) or (most,)
-    needed = -(-situation.subscriptions.count // KEYED_SUBSCRIPTIONS_PER_CELL)
-    least = max(needed, situation.cores * KEYED_CELLS_PER_TASK)
+    least = keyed_cells(situation.subscriptions.count, situation.cores, bits)
     return tuple(sorted({min(most, least * finer) for finer in KEYED_FINER}))
 
 
 def _with_cells(surveyed: Surveyed, plan: str, keyed: KeyedSample, count: int) -> Estimate:
-    cells = Cells(keyed.mapping.spec.bits, count)
-    counts = _counted(surveyed, keyed, cells)
+    count = min(count, 1 << keyed.mapping.spec.bits)
+    cells = keyed.cells(count) if plan == "sql" else keyed.balanced_cells(count)
+    counts = counted(surveyed, keyed, plan, cells)
     here, work = surveyed.situation, _Work.of(surveyed, counts)
     shuffled = work.copies * here.events.row_bytes + work.stands * here.subscriptions.row_bytes
     if plan == "sql":
@@ -196,7 +196,7 @@ def _with_cells(surveyed: Surveyed, plan: str, keyed: KeyedSample, count: int) -
         done = _keyed_work(work, here)
         index = (work.stands + work.rooted) * surveyed.index_bytes
         held = counts.fullest * surveyed.index_bytes
-        what = f"the fullest index of {count:,} cells and the root"
+        what = f"the fullest index of {cells.count:,} cells and the root"
     refused = explosion_of(keyed.mapping.name, keyed.ranges, keyed.keys, cells)
     refused = refused or _too_large(what, held, here.memory)
     name, seconds = keyed.mapping.name, PRICES.seconds(done)
@@ -213,7 +213,9 @@ class _Work:
     stands: float  # of subscriptions, one for each cell they stand in
     rooted: float  # subscriptions at the root
     candidates: float  # pairs that meet in a cell
-    searches: float  # of an event's texts for patterns
+    words: float  # searches of an event's texts for words
+    expressions: float  # and for expressions
+    verified: float  # pairs that an index does not decide by ranges alone
     told: float
 
     @classmethod
@@ -227,7 +229,9 @@ class _Work:
             stands=subscriptions * counts.cells_per_subscription,
             rooted=subscriptions * counts.at_root,
             candidates=events * counts.candidates_per_event,
-            searches=events * surveyed.searches,
+            words=events * surveyed.word_searches,
+            expressions=events * surveyed.expression_searches,
+            verified=events * surveyed.verified_per_event,
             told=events * counts.matches_per_event,
         )
 
@@ -258,19 +262,17 @@ def _keyed_work(work: _Work, here: Situation) -> Work:
         "stand": (work.stands + work.rooted) / here.cores,
         "frame": work.events / here.cores,
         "visit": (work.copies + at_root) / here.cores,
-        "search": work.searches / here.cores,
+        "word": work.words / here.cores,
+        "expression": work.expressions / here.cores,
+        "verify": work.verified / here.cores,
         "write": work.told / here.cores,
     }
 
 
-def counted(surveyed: Surveyed, mapping: Mapping, cells: Cells) -> Counts:
-    """What the mapping does with the sample, scaled to everything."""
-    return _counted(surveyed, KeyedSample.of(mapping, surveyed.sample), cells)
-
-
-def _counted(surveyed: Surveyed, keyed: KeyedSample, cells: Cells) -> Counts:
+def counted(surveyed: Surveyed, keyed: KeyedSample, plan: str, cells: Cells) -> Counts:
+    """What the plan does with the sample in these cells, scaled to everything."""
     sample = surveyed.sample
-    found = keyed.in_cells(cells)
+    found = keyed.in_cells(cells, wide_at_root=plan == "keyed")
     events, filters = max(1, sample.events.num_rows), max(1, sample.filters.size)
     visits = found.visited.cells.size / events
     candidates = found.pairs / events * surveyed.scale

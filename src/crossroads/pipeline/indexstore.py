@@ -17,11 +17,19 @@ import json
 import time
 import uuid
 from collections.abc import Mapping as Dict
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any
 
-from crossroads.errors import DamagedIndex, ForeignIndex, OtherSchema, UsageError
+from pyarrow import fs
+
+from crossroads.errors import (
+    DamagedIndex,
+    ForeignIndex,
+    IndexFileError,
+    OtherSchema,
+    UsageError,
+)
 from crossroads.mapping.cells import Cells
 from crossroads.mapping.contract import Mapping
 from crossroads.mapping.fit import mapping_of
@@ -34,6 +42,8 @@ FORMAT_VERSION = 1
 KEEP_SETS = 3  # that `prune` leaves, besides the current one: a day's versions to go back to
 # Younger than this nothing is pruned: another job may be building it, or about to open it.
 PRUNE_AGE_SECONDS = 24 * 3600.0
+
+Files = Dict[str, fs.FileInfo]
 
 
 @dataclass(frozen=True)
@@ -171,10 +181,9 @@ class IndexStore:
         text = folder.read(MANIFEST)
         if text is None:
             return None
-        try:
-            manifest = Manifest.from_json(text)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._damaged(MANIFEST, folder) from error
+        manifest = _read_manifest(text)
+        if manifest is None:
+            raise self._damaged(MANIFEST, folder)
         there = folder.files()
         for one in manifest.files:
             if one.name not in there or there[one.name].size != one.bytes:
@@ -198,7 +207,9 @@ class IndexStore:
         return manifest
 
     def _mark(self, folder: Folder) -> None:
-        folder.replace(USED, f"{time.time():.0f}\n".encode())
+        """A store that cannot be written to still serves what it has."""
+        with suppress(IndexFileError):
+            folder.replace(USED, f"{time.time():.0f}\n".encode())
 
     def prune(self, keep: int = KEEP_SETS) -> list[str]:
         """Delete sets that were not used for long, but the last `keep`, and what dead builds left.
@@ -210,24 +221,27 @@ class IndexStore:
         ages: list[tuple[float, str]] = []
         for name in sets.files():
             files = sets.child(name).files()
-            newest = max((info.mtime_ns or 0 for info in files.values()), default=0) / 1e9
-            ages.append((now - newest, name))
+            ages.append((_age(files, now), name))
             if MANIFEST in files:
                 self._prune_leftovers(sets.child(name), files, now)
-        gone = [name for age, name in sorted(ages)[keep:] if age > PRUNE_AGE_SECONDS]
-        for name in gone:
-            # The manifest first: whoever comes now finds no set rather than half of one.
-            sets.child(name).delete(MANIFEST)
-            sets.child(name).delete_all()
+        gone = []
+        for _, name in sorted(ages)[keep:]:
+            # Looked at once more: a job may have found it since.
+            if _age(sets.child(name).files(), now) > PRUNE_AGE_SECONDS:
+                # The manifest first: whoever comes now finds no set rather than half of one.
+                sets.child(name).delete(MANIFEST)
+                sets.child(name).delete_all()
+                gone.append(name)
         return gone
 
-    def _prune_leftovers(self, folder: Folder, files: Dict[str, Any], now: float) -> None:
+    def _prune_leftovers(self, folder: Folder, files: Files, now: float) -> None:
         """Files of a set that its manifest does not name: of builds that died, or came second."""
-        text = folder.read(MANIFEST)
-        named = {one.name for one in Manifest.from_json(text).files} if text else set()
+        manifest = _read_manifest(folder.read(MANIFEST))
+        if manifest is None:
+            return  # damaged, or gone meanwhile: nobody can tell what belongs to it
+        named = {MANIFEST, USED, *(one.name for one in manifest.files)}
         for name, info in files.items():
-            old = now - (info.mtime_ns or 0) / 1e9 > PRUNE_AGE_SECONDS
-            if old and name not in named | {MANIFEST, USED}:
+            if name not in named and _age({name: info}, now) > PRUNE_AGE_SECONDS:
                 folder.delete(name)
 
     def _damaged(self, name: str, folder: Folder | None = None) -> DamagedIndex:
@@ -235,6 +249,19 @@ class IndexStore:
         return DamagedIndex(
             f"{where.shown}/{name} is damaged", hint=f"delete {where.shown}: it is built again"
         )
+
+
+def _read_manifest(text: bytes | None) -> Manifest | None:
+    """None: it says nothing, or nothing that can be understood."""
+    try:
+        return None if text is None else Manifest.from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _age(files: Files, now: float) -> float:
+    """Seconds since the newest of them was written."""
+    return now - max((info.mtime_ns or 0 for info in files.values()), default=0) / 1e9
 
 
 def build_id() -> str:

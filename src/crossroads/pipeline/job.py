@@ -55,7 +55,14 @@ from crossroads.pipeline.output import (
     write_rejects,
     write_summary,
 )
-from crossroads.pipeline.planner import Chosen, Plan, check_plan, choose_plan, runs_locally
+from crossroads.pipeline.planner import (
+    Chosen,
+    Plan,
+    check_plan,
+    choose_plan,
+    needs_survey,
+    runs_locally,
+)
 from crossroads.pipeline.raw import Reject
 from crossroads.pipeline.source import (
     SPLIT_BYTES,
@@ -85,6 +92,7 @@ EXECUTORS_AWAITED_SECONDS = 120.0
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SHUFFLE_PARTITIONS_UNSET = 200  # Spark's own number: nobody has chosen one
 INDEX_MEMORY_SHARE = 0.125  # a large index is better off in a file: it can be paged out
+WITHOUT_INDEX: tuple[Plan, ...] = ("naive", "sql")  # theirs only names the receivers
 INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
 REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
 
@@ -289,6 +297,8 @@ def _plainly(session: Future[SparkSession]) -> Iterator[None]:
 def plan_run(run: Run) -> None:
     """Which plan; samples of both sides are read if it is not known yet."""
     request = run.request
+    if needs_survey(request.plan) and not runs_locally(request.master):
+        run.session.result()  # only the cluster knows how many cores it has
     run.chosen = choose_plan(
         request.plan,
         run.schema,
@@ -297,6 +307,7 @@ def plan_run(run: Run) -> None:
         master=request.master,
         mapping=request.mapping,
         cells=request.cells,
+        window=run.window,
     )
     run.plan = run.chosen.plan
 
@@ -336,7 +347,7 @@ def build_index(run: Run) -> None:
         return
     subscriptions = run.subscribed
     table = subscriptions.table
-    if run.plan in ("naive", "sql"):
+    if run.plan in WITHOUT_INDEX:
         table = FilterTable(run.schema, table.size)
     about: dict[str, Any] = {
         "subscriptions": pa.table(
@@ -455,6 +466,10 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 )
 
 
+# What the planner foresees: neither its own work nor the start of Spark.
+FORESEEN_STAGES = ("subscriptions", "input", "index", "match", "finish")
+
+
 # -- what is said about it -----------------------------------------------------------------------
 
 
@@ -491,16 +506,34 @@ def _summary(run: Run) -> dict[str, Any]:
     }
     if run.window is not None:
         run.summary |= {"window": run.window.described()}
-    if run.chosen is not None and run.chosen.estimates:
-        run.summary |= {"predicted": run.chosen.summary()}
-    if run.chosen is not None and run.chosen.mapping is not None:
-        run.summary |= {"mapping": run.chosen.mapping, "cells": run.chosen.cells}
+        if total.outside and not total.events:
+            time_ = run.window.attribute
+            run.summary["warnings"].append(
+                f"all {total.outside:,} events are outside the window, or have no {time_}"
+            )
+    chosen = run.chosen
+    if chosen is not None:
+        run.summary["warnings"] += chosen.notes
+        if chosen.estimates:
+            run.summary |= {"predicted": chosen.summary(), "actual": _actual(run, total)}
+        if chosen.mapping is not None:
+            run.summary |= {"mapping": chosen.mapping, "cells": chosen.cells}
     if run.keyed is not None:
         from crossroads.pipeline.keyedjob import said_of
 
         run.summary |= said_of(run.keyed, run.load)
         run.summary["warnings"] += run.keyed.notes
     return run.summary
+
+
+def _actual(run: Run, total: Done) -> dict[str, Any]:
+    """What came of what was foreseen, under the same names; None where it cannot be compared."""
+    per_event = total.notifications / total.events if total.events else 0.0
+    return {
+        "seconds": round(sum(run.seconds[name] for name in FORESEEN_STAGES), 3),
+        "matches_per_event": round(per_event, 3) if run.notify.per == "subscription" else None,
+        "index_bytes": run.index_bytes if run.plan not in WITHOUT_INDEX else 0,
+    }
 
 
 def _refuse_if_strict(run: Run) -> None:

@@ -42,6 +42,7 @@ from crossroads.pipeline.eventframe import ID, ORDINALS, ROW, write_notification
 from crossroads.pipeline.frames import map_batches
 from crossroads.pipeline.indexed import IndexPlace, place_index
 from crossroads.pipeline.keyedset import KeyedSet, held_frame
+from crossroads.pipeline.meeting import TASKS_PER_CORE
 from crossroads.pipeline.notify import MatchedEvents, Notify, Part, Receivers
 from crossroads.pipeline.placement import FINENESS, Placement, place_cells, sampled_load
 from crossroads.pipeline.sharing import Sharing
@@ -50,7 +51,6 @@ from crossroads.pipeline.source import Split
 from crossroads.pipeline.subscriptionframe import ROOT
 from crossroads.pipeline.tally import Tally, matched_events, task_load
 
-TASKS_PER_CORE = 4  # evens out tasks that take longer than foreseen
 EVENTS_PER_TASK = 2_000  # at least, while a core has one: to start a task takes as long
 NAMES_FILE = "_names.cri"  # scratch: removed before the output is committed
 

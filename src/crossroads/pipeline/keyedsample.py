@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from crossroads.mapping.balance import balanced_keys
 from crossroads.mapping.cells import CellRanges, Cells, EventCells
 from crossroads.mapping.contract import KeyTable, Mapping, RangeTable
 from crossroads.mapping.sample import Sample
@@ -30,13 +31,19 @@ class KeyedSample:
         return cls(mapping, ranges, mapping.keys_of_events(sample.events))
 
     def cells(self, count: int) -> Cells:
-        """That many cells, or as many as there are keys."""
+        """That many even cells, or as many as there are keys."""
         return Cells(self.mapping.spec.bits, min(count, 1 << self.mapping.spec.bits))
 
-    def in_cells(self, cells: Cells) -> SampledCells:
-        return SampledCells(
-            cells.count, cells.cells_of_ranges(self.ranges), cells.cells_of_keys(self.keys)
-        )
+    def balanced_cells(self, count: int) -> Cells:
+        """As plan `keyed` cuts them."""
+        return balanced_keys(self.mapping.spec.bits, self.ranges, self.keys, count)
+
+    def in_cells(self, cells: Cells, *, wide_at_root: bool = False) -> SampledCells:
+        """`wide_at_root`: as plan `keyed` places those who would stand nearly everywhere."""
+        placed = cells.cells_of_ranges(self.ranges)
+        if wide_at_root:
+            placed = placed.with_wide_at_root(cells.count)
+        return SampledCells(cells.count, placed, cells.cells_of_keys(self.keys))
 
 
 @dataclass(frozen=True)

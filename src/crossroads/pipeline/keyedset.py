@@ -8,6 +8,7 @@ cells are built in Spark's workers. The driver never holds the subscriptions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from crossroads.errors import UsageError
+from crossroads.errors import IndexFileError, UsageError
 from crossroads.mapping.balance import balanced
 from crossroads.mapping.fit import fit
 from crossroads.mapping.limits import explosion
@@ -31,6 +32,7 @@ from crossroads.pipeline.cellbuild import (
     build_held,
     build_stored,
 )
+from crossroads.pipeline.cellcount import keyed_cells
 from crossroads.pipeline.indexed import scratch_folder
 from crossroads.pipeline.indexstore import IndexStore, Manifest, Pinned, StoredFile
 from crossroads.pipeline.raw import Reject
@@ -38,16 +40,12 @@ from crossroads.pipeline.reading import require_columns
 from crossroads.pipeline.session import is_local
 from crossroads.pipeline.sharing import Sharing, run_shared
 from crossroads.pipeline.sidesample import sample_sides
-from crossroads.pipeline.source import SourceFile, Split, fingerprint
+from crossroads.pipeline.source import SourceFile, Split
 from crossroads.pipeline.storefolder import Folder
 from crossroads.pipeline.subscriptionframe import NAMES, REJECTS, ROOT, ROWS, Keying, Looked, look
 from crossroads.pipeline.subscriptions import COLUMNS, FIRST_VERSION
 
 MAPPING = "key-space-split"  # unless asked for another: one cell per event
-CELLS_PER_CORE = 4  # evens out cells that take longer than others
-SUBSCRIPTIONS_PER_CELL = 250_000  # some 30 MB of index; compiling it takes a few hundred
-SUBSCRIPTIONS_PER_CELL_MIN = 1_000  # so few are matched at once, also by one core alone
-CELLS_MAX = 4096  # unless asked for more
 BUILD_TASKS_MAX = 512  # a task builds several cells, one after the other, if there are more
 ROWS_PER_BUILD_TASK = 20_000  # at least, while a core has one
 ROOT_SHARE_NOTED = 0.1  # of the subscriptions: then every event does much of the work itself
@@ -125,7 +123,7 @@ class Wanted:
 def keyed_set(spark: SparkSession, wanted: Wanted, staging: Path) -> KeyedSet:
     for split in wanted.splits:
         require_columns(split, COLUMNS, COLUMNS)
-    source = Source(wanted.files, wanted.splits, fingerprint(wanted.files))
+    source = Source.of(wanted.files, wanted.splits)
     store = _store(spark, wanted)
     if store is None:
         return _kept_by_spark(spark, wanted, source, staging)
@@ -196,7 +194,8 @@ def _stored(
     durable = wanted.store is not None
     manifest = build_stored(spark, source, keying, folder, sharing, durable=durable)
     manifest = store.publish(pinned, manifest)
-    store.prune()
+    with suppress(IndexFileError):  # housekeeping is no reason to fail what is done
+        store.prune()
     return _noted(wanted, pinned, StoredSet(folder, manifest, verify=False), reused=False)
 
 
@@ -210,9 +209,7 @@ def fitted(wanted: Wanted, looked: Looked, cores: int) -> Pinned:
     """A mapping and cells that suit a sample; refused where they would explode."""
     sample = sample_sides(wanted.splits, wanted.events, wanted.schema)
     mapping = fit(wanted.mapping or MAPPING, wanted.schema, sample)
-    few = min(cores * CELLS_PER_CORE, 1 + looked.rows // SUBSCRIPTIONS_PER_CELL_MIN)
-    enough = max(few, looked.rows // SUBSCRIPTIONS_PER_CELL)
-    asked = wanted.cells or min(enough, CELLS_MAX, 1 << mapping.spec.bits)
+    asked = wanted.cells or keyed_cells(looked.rows, cores, mapping.spec.bits)
     cells = balanced(mapping, sample, asked)
     problem = explosion(mapping, sample, cells)
     if problem is not None:

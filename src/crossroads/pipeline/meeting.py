@@ -14,6 +14,7 @@ import numpy.typing as npt
 from crossroads.mapping.cells import Cells
 from crossroads.mapping.contract import Mapping
 
+TASKS_PER_CORE = 4  # evens out tasks that take longer than foreseen
 REPLICAS_MAX = 64  # of one cell: more would copy its subscriptions more often than it spreads work
 
 Int32Array = npt.NDArray[np.int32]

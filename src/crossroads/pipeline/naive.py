@@ -18,12 +18,9 @@ from pyspark.sql import types as T  # noqa: N812
 from crossroads.model.filter import Filter, Literal, RLike
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.columns import EVENT_ROW, ORDINAL, Conditions, literal_column, quoted
-from crossroads.pipeline.parameters import Parametrised, parametrise
+from crossroads.pipeline.parameters import FILTERS_PER_PASS, Parametrised, parametrise
 from crossroads.pipeline.regexhits import RegexHits
 
-FILTERS_PER_PASS = (
-    256  # asked in one pass: a larger expression takes Spark longer to plan than to run
-)
 _TRUE = "_true"
 
 
@@ -58,7 +55,8 @@ def nothing(events: DataFrame, keep: Sequence[str]) -> DataFrame:
     return events.sparkSession.createDataFrame([], schema)
 
 
-def _kept(keep: Sequence[str]) -> list[Column]:
+def kept(keep: Sequence[str]) -> list[Column]:
+    """The columns of events that pairs carry along."""
     return [F.col(quoted(name)) for name in keep]
 
 
@@ -80,7 +78,7 @@ def _joined(events: DataFrame, one: Parametrised, keep: Sequence[str]) -> DataFr
         joined = left.join(right, condition == F.col(_TRUE))
     else:
         joined = left.where(condition).crossJoin(right)
-    return joined.select(*_kept(keep), ORDINAL)
+    return joined.select(*kept(keep), ORDINAL)
 
 
 def literal_columns(one: Parametrised) -> dict[str, pa.Array]:
@@ -116,4 +114,4 @@ def _asked(
             F.when(conditions.condition(filter_), F.lit(ordinal)) for ordinal, filter_ in some
         ]
         matched = F.explode(F.array_compact(F.array(*answers))).alias(ORDINAL)
-        yield hits.added_to(events).select(*_kept(keep), matched)
+        yield hits.added_to(events).select(*kept(keep), matched)

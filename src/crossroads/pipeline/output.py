@@ -47,6 +47,8 @@ WRITTEN = {  # all that a finished run may leave in the folder
     "subscribers",
     "rejected_events",
     "rejected_subscriptions",
+    "rejected_subscriptions_old",
+    "rejected_subscriptions_new",
     "appeared",
     "vanished",
 }

@@ -35,6 +35,10 @@ from crossroads.model.instantiate import split_likes, transform
 from crossroads.model.shapes import Doubles, FilterTable, Moments, Numbers, ShapeGroup, Slot, Texts
 from crossroads.model.types import STRING, Kind, Type
 
+# Filters without a shape of others that Spark is asked about in one pass: a larger expression takes
+# it longer to plan than to run.
+FILTERS_PER_PASS = 256
+
 Ints = npt.NDArray[np.int64]
 
 SHARED_MIN = 8  # filters of one shape that are worth a join of their own

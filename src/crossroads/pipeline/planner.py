@@ -19,14 +19,16 @@ from crossroads.mapping.fit import MAPPINGS
 from crossroads.model.schema import Schema
 from crossroads.pipeline.estimate import Estimate, estimates, sql_estimate
 from crossroads.pipeline.machine import spare_memory, usable_cores
-from crossroads.pipeline.meeting import Meeting, replicas_for
-from crossroads.pipeline.session import default_master, existing_session, is_local
+from crossroads.pipeline.meeting import TASKS_PER_CORE, Meeting, replicas_for
+from crossroads.pipeline.session import default_master, existing_session, is_local, local_cores
 from crossroads.pipeline.situation import Surveyed
 from crossroads.pipeline.survey import survey
+from crossroads.pipeline.window import Window
 
 Plan = Literal["auto", "direct", "indexed", "keyed", "naive", "sql"]
 PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "sql", "keyed", "naive")
-TASKS_PER_CORE = 4  # evens out tasks that take longer than others
+
+COMPARED = ("seconds", "matches_per_event", "index_bytes")  # what is known afterwards
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,13 @@ class Chosen:
     cells: int | None = None
     estimates: Sequence[Estimate] = ()  # the best first; none where nothing had to be foreseen
     surveyed: Surveyed | None = None
+    notes: Sequence[str] = ()  # what whoever asked should know
 
     def summary(self) -> dict[str, Any]:
         """What was foreseen, to stand beside what came of it."""
-        mine = [one for one in self.estimates if one.plan == self.plan]
-        mine = [one for one in mine if one.mapping == self.mapping] or mine
-        return {
-            "seconds": round(mine[0].seconds, 3) if mine else None,
-            "estimates": [_described(one) for one in self.estimates],
-        }
+        described = [_described(one) for one in self.estimates]
+        mine = {name: described[0][name] for name in COMPARED}
+        return {**mine, "estimates": described}
 
 
 def _described(one: Estimate) -> dict[str, Any]:
@@ -75,24 +75,36 @@ def choose_plan(
     master: str | None = None,
     mapping: str | None = None,
     cells: int | None = None,
+    window: Window | None = None,
 ) -> Chosen:
-    """Decided before anything is read but samples, and before Spark is there."""
-    if asked not in ("auto", "sql"):
+    """Decided before anything is read but samples; Spark is needed only to tell how many cores a
+    cluster has. Its hosts are taken to have as much memory as this one."""
+    if not needs_survey(asked):
         return Chosen(asked, mapping, cells)
     local = runs_locally(master)
     try:
-        seen = survey(schema, subscriptions, events)
-    except (SubscriptionError, EventError):
+        seen = survey(schema, subscriptions, events, window=window)
+    except (SubscriptionError, EventError) as error:
         # Nothing usable was sampled: all may be rejects, and those are found by matching.
-        return Chosen("direct" if local and asked == "auto" else "indexed")
-    here = seen.situation(cores=_cores(), memory=spare_memory(), local=local)
+        if asked == "sql":
+            why = f"plan indexed instead of sql, which needs a sample: {error.message}"
+            return Chosen("indexed", notes=(why,))
+        return Chosen("direct" if local else "indexed")
+    here = seen.situation(cores=_cores(master), memory=spare_memory(), local=local)
     surveyed = Surveyed(here, seen.sample)
     if asked == "sql":
         best = sql_estimate(surveyed, (mapping,) if mapping else MAPPINGS, cells)
-        return Chosen("sql", best.mapping, best.cells, (best,), surveyed)
+        fitted = surveyed.mapping(best.mapping or "")
+        notes = () if isinstance(fitted, str) else fitted.spec.notes
+        return Chosen("sql", best.mapping, best.cells, (best,), surveyed, notes)
     found = estimates(surveyed)
     best = found[0]
     return Chosen(best.plan, best.mapping, best.cells, found, surveyed)  # type: ignore[arg-type]
+
+
+def needs_survey(asked: Plan) -> bool:
+    """Whether the plan, or its mapping, is chosen from a sample."""
+    return asked in ("auto", "sql")
 
 
 def check_plan(asked: str) -> None:
@@ -107,9 +119,12 @@ def runs_locally(master: str | None) -> bool:
     return is_local(master or default_master())
 
 
-def _cores() -> int:
+def _cores(master: str | None) -> int:
     there = existing_session()
-    return usable_cores() if there is None else int(there.sparkContext.defaultParallelism)
+    if there is not None:
+        return int(there.sparkContext.defaultParallelism)
+    given = master or default_master()
+    return local_cores(given) if is_local(given) else usable_cores()
 
 
 def meeting_of(chosen: Chosen, spark: SparkSession) -> Meeting:

@@ -18,21 +18,23 @@ Work = Mapping[str, float]
 class Prices:
     """Nanoseconds on one core."""
 
-    job: float = 0.14e9  # the least that a job of Spark takes
-    frames: float = 0.42e9  # further jobs that plans on frames need
-    shuffles: float = 0.17e9  # further stages of a join, for each shape
-    load: float = 2_800.0  # a subscription from text, in the driver
-    build: float = 500.0  # and into an index
-    read: float = 1_800.0  # an event, read, checked and matched
-    search: float = 16_000.0  # an event's text, searched for all words or all expressions
-    write: float = 7.4  # a notification
-    frame: float = 11_000.0  # an event through a DataFrame, there and back
-    settle: float = 8_100.0  # a subscription from text to its cells, by workers
-    stand: float = 7_200.0  # a subscription in one of its cells, sent there and into an index
-    visit: float = 7_300.0  # an event in one of its cells, sent there and matched
-    key: float = 410.0  # a subscription to its cells, in the driver
-    copy: float = 1_200.0  # a row through a join of Spark's
-    candidate: float = 120.0  # a pair that such a join brings together, and its question
+    job: float = 0.15e9  # the least that a job of Spark takes
+    frames: float = 4.1e9  # further jobs that plans on frames need
+    shuffles: float = 0.25e9  # further stages of a join, for each shape
+    load: float = 2_300.0  # a subscription from text, in the driver
+    build: float = 380.0  # and into an index
+    read: float = 740.0  # an event, read, checked and matched
+    word: float = 170.0  # an event's text, searched for all words
+    expression: float = 1_500.0  # an event's text, searched for all expressions
+    verify: float = 420.0  # a pair that ranges alone do not decide
+    write: float = 5  # a notification
+    frame: float = 1_900.0  # an event through a DataFrame, there and back
+    settle: float = 3_600.0  # a subscription from text to its cells, by workers
+    stand: float = 4_400.0  # a subscription in one of its cells, sent there and into an index
+    visit: float = 2_400.0  # an event in one of its cells, sent there and matched
+    key: float = 3_300.0  # a subscription to its cells, in the driver
+    copy: float = 460.0  # a row through a join of Spark's
+    candidate: float = 43.0  # a pair that such a join brings together, and its question
     pair: float = 18.0  # a question about an event and a subscription that nothing brought together
     list: float = 280.0  # a notification that Spark must bring to its event
 

@@ -102,6 +102,17 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
+def local_cores(master: str) -> int:
+    """How many tasks such a local master runs at the same time."""
+    numbers = re.findall(r"\d+|\*", master)
+    if master.startswith("local-cluster"):
+        workers, cores, _ = map(int, numbers)
+        return workers * cores
+    if not numbers:
+        return 1
+    return usable_cores() if numbers[0] == "*" else int(numbers[0])
+
+
 def standalone_hosts(master: str) -> list[tuple[str, int]]:
     """Host and port of each Master of a standalone cluster; none for other kinds of clusters."""
     if not master.startswith("spark://"):

@@ -60,10 +60,14 @@ class Surveyed:
         return MatchIndex.build(self.sample.filters)
 
     @property
-    def searches(self) -> int:
-        """How often the texts of an event are searched: for all words, for all expressions."""
-        ways = ((one.needles, one.regexes) for one in self.index.patterns)
-        return sum(way is not None for pair in ways for way in pair)
+    def word_searches(self) -> int:
+        """Texts of an event that are searched for words, for all of them at once."""
+        return sum(one.needles is not None for one in self.index.patterns)
+
+    @property
+    def expression_searches(self) -> int:
+        """Texts of an event that are searched for expressions, for all of them at once."""
+        return sum(one.regexes is not None for one in self.index.patterns)
 
     @cached_property
     def index_bytes(self) -> float:
@@ -84,6 +88,13 @@ class Surveyed:
     def matches_per_event(self) -> float:
         events = self.matches.offsets.size - 1
         return float(self.matches.ordinals.size / max(1, events) * self.scale)
+
+    @cached_property
+    def verified_per_event(self) -> float:
+        """Pairs that an index cannot decide by ranges alone."""
+        events = self.matches.offsets.size - 1
+        found = self.index.count_candidates(self.sample.events.slice(0, events))
+        return float(found / max(1, events) * self.scale)
 
     @property
     def index_bytes_in_all(self) -> float:

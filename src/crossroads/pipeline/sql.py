@@ -32,16 +32,16 @@ from crossroads.pipeline.cellframe import (
     cells_of_frame,
     with_replicas,
 )
-from crossroads.pipeline.columns import EVENT_ROW, ORDINAL, Conditions, literal_column, quoted
+from crossroads.pipeline.columns import EVENT_ROW, ORDINAL, Conditions, literal_column
 from crossroads.pipeline.meeting import Meeting
 from crossroads.pipeline.naive import (
-    FILTERS_PER_PASS,
+    kept,
     literal_columns,
     nothing,
     pairs_of,
     shape_condition,
 )
-from crossroads.pipeline.parameters import Parametrised, parametrise
+from crossroads.pipeline.parameters import FILTERS_PER_PASS, Parametrised, parametrise
 from crossroads.pipeline.regexhits import RegexHits
 
 _RUNS, _RUN = "_runs", "_run"
@@ -171,17 +171,13 @@ def _lists_of_runs(at: Ordinals, first: Cells, last: Cells, size: int) -> pa.Arr
     return pa.ListArray.from_arrays(pa.array(offsets), runs)
 
 
-def _kept(keep: Sequence[str]) -> list[Column]:
-    return [F.col(quoted(name)) for name in keep]
-
-
 def _joined(keyed: DataFrame, placed: Placed, one: Parametrised, keep: Sequence[str]) -> DataFrame:
     """Filters of one shape."""
     hits, one = RegexHits.of_parameters(one)
     right = placed.rows(keyed.sparkSession, one.ordinals, literal_columns(one))
     left = hits.added_to(keyed)
     condition = shape_condition(one, hits)
-    return placed.meet(left, right, condition).select(*_kept(keep), ORDINAL)
+    return placed.meet(left, right, condition).select(*kept(keep), ORDINAL)
 
 
 def _asked(
@@ -199,4 +195,4 @@ def _asked(
         answer = F.coalesce(
             *(F.when(F.col(ORDINAL) == o, conditions.condition(f)) for o, f in some), F.lit(False)
         )
-        yield met.where(answer).select(*_kept(keep), ORDINAL)
+        yield met.where(answer).select(*kept(keep), ORDINAL)

@@ -252,8 +252,9 @@ def cached_copy(
     try:
         cache_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            os.utime(copy)  # used just now
-            return copy
+            if copy.stat().st_size == size:  # a host that lost power may have kept a part
+                os.utime(copy)  # used just now
+                return copy
         _make_room(cache_folder, limit - size)
         temporary = cache_folder / f".{key}.{uuid.uuid4().hex}"
         try:

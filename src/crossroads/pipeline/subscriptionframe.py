@@ -42,9 +42,6 @@ from crossroads.pipeline.subscriptions import COLUMNS, Checked, checked
 Ints = npt.NDArray[np.int64]
 
 ROWS_MAX = 2**31 - 1  # ordinals of subscriptions are int32, in the index and in compact output
-# A subscription in more than this share of the cells stands at the root instead, which every event
-# visits where it is: fewer copies than one per cell, and no event does more than before.
-WIDE_SHARE = 0.5
 
 ROOT = -1  # the number of the root among the cells
 ROWS, NAMES, REJECTS = range(3)  # kinds of blocks: of a cell, of a split, of a split
@@ -219,7 +216,7 @@ def _by_cell(found: Checked, ordinals: Ints, keying: Keying, turn: int) -> Itera
 
 def copies(ranges: CellRanges, count: int) -> tuple[Ints, Ints]:
     """Pairs (subscription, cell): who stands where. At the root there stands nobody else's copy."""
-    root = ranges.root | (ranges.cells > max(1, count * WIDE_SHARE))
+    root = ranges.rooted(count)
     owner = np.repeat(np.arange(root.size), np.diff(ranges.offsets))
     lengths = np.where(root[owner], 0, ranges.last.astype(np.int64) - ranges.first + 1)
     begins = ranges.first - (np.cumsum(lengths) - lengths)

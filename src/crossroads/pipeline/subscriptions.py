@@ -49,7 +49,13 @@ class SubscriptionSet:
     table: FilterTable
     rejects: list[Reject]
     content_hash: str
+    nameless: frozenset[str] = frozenset()  # ids that stand for no place: they are repeated
     version: int = FIRST_VERSION
+
+    @property
+    def rejected_ids(self) -> frozenset[str]:
+        """Of those subscriptions that are rejected and have an id."""
+        return self.nameless | {self.ids[row].as_py() for row in self.table.errors}
 
     @property
     def usable(self) -> int:
@@ -79,7 +85,10 @@ def check_rows(rows: pa.Table, schema: Schema, rejects: list[Reject]) -> Subscri
     found = checked(rows, schema)
     texts = found.ids, found.subscribers, found.filters
     every = sorted(rejects + found.rejects, key=lambda reject: (reject.file, reject.line))
-    return SubscriptionSet(*texts, found.table, every, _content_hash(*texts))
+    kept = np.zeros(rows.num_rows, np.bool_)
+    kept[found.places] = True
+    nameless = frozenset(filter(None, rows["id"].filter(pa.array(~kept)).to_pylist()))
+    return SubscriptionSet(*texts, found.table, every, _content_hash(*texts), nameless)
 
 
 @dataclass(frozen=True)

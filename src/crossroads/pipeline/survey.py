@@ -18,7 +18,7 @@ from crossroads.errors import EventError, SubscriptionError
 from crossroads.mapping.sample import Sample
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import read_filters
-from crossroads.pipeline.parameters import parametrise
+from crossroads.pipeline.parameters import FILTERS_PER_PASS, parametrise
 from crossroads.pipeline.sidesample import evenly, sample_events, sample_subscriptions
 from crossroads.pipeline.situation import Side, Situation
 from crossroads.pipeline.source import (
@@ -30,13 +30,14 @@ from crossroads.pipeline.source import (
     read_chunks,
 )
 from crossroads.pipeline.subscriptions import COLUMNS
+from crossroads.pipeline.window import Window
 
 SUBSCRIPTIONS_SAMPLED = 4096  # counts per cell are then right to a few per cent
 EVENTS_SAMPLED = 4096
 SPLIT_BYTES = 8 << 20
 LINES_BYTES = 256 << 10  # of each sampled split: thousands of lines, and no time at all
+INSIDE_MIN = 32  # of the sampled events: fewer are taken for so many
 GZIP_RATIO = 5  # text of such rows packs to about a fifth
-FILTERS_PER_PASS = 256  # filters without a shared shape that Spark is asked about at a time
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,10 @@ def survey(
     *,
     subscription_splits: Sequence[Split] | None = None,
     event_splits: Sequence[Split] | None = None,
+    window: Window | None = None,
 ) -> Survey:
-    """Raises what is wrong with the files; a sample without a usable row is wrong too.
+    """Raises what is wrong with the files; a sample without a usable row is wrong too. With a
+    `window` only the events in it are counted; the sample is of all.
 
     Splits that are known already need not be found again: of a large CSV, that is a reading of all
     of it.
@@ -94,7 +97,17 @@ def survey(
             f"{events} has no usable event",
             hint="the first: " + found.refused[0] if found.refused else "it has no rows",
         )
+    if window is not None:
+        published = _inside(published, window, found.sampled)
     return Survey(Sample(filters, found.sampled), named, asked, published, len(found.refused))
+
+
+def _inside(side: Side, window: Window, sampled: pa.Table) -> Side:
+    """What of it lies in the window. A sample in which hardly anything does tells no more than
+    that it is little."""
+    inside = int(window.inside(sampled[window.attribute].combine_chunks()).sum())
+    share = min(1.0, max(inside, INSIDE_MIN) / max(1, sampled.num_rows))
+    return Side(int(side.count * share), int(side.bytes * share), exact=False)
 
 
 def _side(files: Sequence[SourceFile], splits: Sequence[Split], rows: int) -> Side:

@@ -4,7 +4,8 @@ What cannot make a difference is left out: subscriptions with the same id, the s
 the same filter, in words or (`reworded`) in meaning as it was parsed. The rest becomes a table of
 **asked** filters to match: one for what was added, removed or only given to another subscriber, and
 two, the old and the new one, for a filter that changed. A subscription that is rejected in a table
-is not in it.
+notifies nobody, as if it were not in it; but nobody has removed or added it, and so it is called
+what it is.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Kind(StrEnum):
     FILTER = "filter changed"
     SUBSCRIBER = "subscriber changed"
     BOTH = "filter and subscriber changed"
+    REJECTED_NOW = "rejected now"
+    REJECTED_BEFORE = "rejected before"
 
 
 class Side(StrEnum):
@@ -92,10 +95,11 @@ def compare(old: SubscriptionSet, new: SubscriptionSet) -> Comparison:
     )
     gone = old_usable.copy()
     gone[old_rows] = False
+    broken_before, broken_now = old.rejected_ids, new.rejected_ids
     differ = np.flatnonzero(~(same_subscriber & same_filter))
     changes = [
-        *(_removed(old, row) for row in np.flatnonzero(gone).tolist()),
-        *(_added(new, row) for row in np.flatnonzero(new_usable & ~kept).tolist()),
+        *(_removed(old, row, broken_now) for row in np.flatnonzero(gone).tolist()),
+        *(_added(new, row, broken_before) for row in np.flatnonzero(new_usable & ~kept).tolist()),
         *(
             _changed(
                 (old, int(old_rows[at])),
@@ -151,14 +155,16 @@ def _cells(table: SubscriptionSet, row: int) -> tuple[str, str, str]:
     return table.ids[row].as_py(), table.subscribers[row].as_py(), table.filters[row].as_py()
 
 
-def _removed(old: SubscriptionSet, row: int) -> Change:
+def _removed(old: SubscriptionSet, row: int, broken_now: frozenset[str]) -> Change:
     id_, subscriber, filter_ = _cells(old, row)
-    return Change(id_, Kind.REMOVED, subscriber, None, filter_, None)
+    kind = Kind.REJECTED_NOW if id_ in broken_now else Kind.REMOVED
+    return Change(id_, kind, subscriber, None, filter_, None)
 
 
-def _added(new: SubscriptionSet, row: int) -> Change:
+def _added(new: SubscriptionSet, row: int, broken_before: frozenset[str]) -> Change:
     id_, subscriber, filter_ = _cells(new, row)
-    return Change(id_, Kind.ADDED, None, subscriber, None, filter_)
+    kind = Kind.REJECTED_BEFORE if id_ in broken_before else Kind.ADDED
+    return Change(id_, kind, None, subscriber, None, filter_)
 
 
 def _changed(
