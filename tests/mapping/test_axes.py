@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossroads.mapping.axes import Axis, linear_axis, listed_axis, text_axis
+from crossroads.errors import UsageError
+from crossroads.mapping.axes import Axis, hashed_axis, linear_axis, listed_axis, text_axis
 from crossroads.mapping.scales import Hashed, head_of_text
 from crossroads.model.atoms import Dimension
 from crossroads.model.intervals import all_values, only_null, point, value_set
@@ -113,6 +114,41 @@ def test_doubles_of_any_size():
     assert [one.position(x) for x in (float("-inf"), 0.0, -0.0, float("inf"), float("nan"))] == [
         0, 8, 8, 15, 15,
     ]  # fmt: skip
+
+
+def test_the_least_doubles_have_no_halves_to_divide_by():
+    least = 5e-324
+    one = linear_axis("a", DOUBLE, 3 * least, 5 * least, 4)
+    values = [number * least for number in range(8)]
+    places = [one.position(value) for value in values]
+    assert places == sorted(places) and (places[3], places[5]) == (0, one.size - 1)
+    assert one.positions(pa.array(values)).tolist() == places
+
+
+TEXT_HEADS = head_of_text(b"a"), head_of_text(b"z")
+MAKERS = {
+    "whole numbers": lambda bits, n: linear_axis("a", INT, 0, 999, bits, n),
+    "doubles": lambda bits, n: linear_axis("a", DOUBLE, 0.0, 1.0, bits, n),
+    "enumeration": lambda bits, n: listed_axis("a", INT, list(range(100)), bits, n),
+    "texts": lambda bits, n: text_axis(Dimension("a"), STRING, *TEXT_HEADS, bits, intervals=n),
+    "hash": lambda bits, n: hashed_axis("a", STRING, bits, n),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_axis_has_as_many_intervals_as_asked_for(kind):
+    """CHORD's discretization, on every kind of axis."""
+    make = MAKERS[kind]
+    assert make(6, None).size == 64
+    one = make(6, 10)
+    assert (one.size, one.bits) == (10, 4)
+    with pytest.raises(UsageError, match="65 intervals of a are more than the 64 positions of 6"):
+        make(6, 65)
+
+
+def test_more_intervals_than_values_are_as_many_as_values():
+    assert linear_axis("a", INT, 0, 7, 3, intervals=100).size == 8
+    assert listed_axis("a", STRING, [b"x", b"y"], 1, intervals=100).size == 2
 
 
 def test_an_enumeration_is_placed_by_rank():

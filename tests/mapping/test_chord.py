@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,10 @@ from crossroads.mapping.shares import shares_of
 from crossroads.mapping.spec import MappingSpec
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
-from crossroads.model.shapes import read_filters
+from crossroads.model.shapes import filters_from_columns, read_filters
 from crossroads.testing.axes import axes
 from crossroads.testing.mappings import check_mapping
-from crossroads.testing.strategies import event_lists, event_table, filters, schemas
+from crossroads.testing.strategies import event_lists, event_table, filter_lists, schemas
 
 
 def integers(count: int, most: int) -> Schema:
@@ -68,24 +68,61 @@ DOMAIN = 1_000_001
 ranges = st.tuples(*[st.tuples(st.integers(0, 10**6), st.integers(1, 30_000)) for _ in range(4)])
 
 
+def place(value: int, bits: int) -> int:
+    """h of the document: the domain 0 … 1,000,000 in 2**bits equal parts."""
+    return value * 2**bits // DOMAIN
+
+
 @given(ranges)
 def test_C3_key_counts(drawn):
-    """The document's counts, and one more where a range is not aligned to the bins of keys."""
+    """h(b) - h(a) + 1 keys per attribute, exactly: the document's ⌈r·2ᵐ/|Ω|⌉, and one more where
+    the range is not aligned to the bins of keys."""
     clipped = [(low, min(low + width - 1, 10**6)) for low, width in drawn]
     text = " AND ".join(f"a{at} BETWEEN {a} AND {b}" for at, (a, b) in enumerate(clipped, 1))
     parts = [(b - a + 1) / DOMAIN for a, b in clipped]
+    fine = [range(place(a, 13), place(b, 13) + 1) for a, b in clipped]
+    coarse = [place(b, 3) - place(a, 3) + 1 for a, b in clipped]
 
     split = fit("attribute-split", SETTING, bits=13)
-    assert len(keys_of(split, text)) <= sum(ceil(part * 2**13) + 1 for part in parts)
+    assert keys_of(split, text) == sorted(
+        set().union(*fine)
+    )  # those of two attributes may coincide
+    assert all(len(one) <= ceil(part * 2**13) + 1 for one, part in zip(fine, parts, strict=True))
     product = fit("key-space-split", SETTING, bits=13)
-    assert len(keys_of(product, text)) <= np.prod([ceil(part * 2**3) + 1 for part in parts])
+    assert len(keys_of(product, text)) == prod(coarse)
+    assert prod(coarse) <= prod(ceil(part * 2**3) + 1 for part in parts)
     # Untagged, as the document has it.
     selective = fit("selective-attribute", SETTING, bits=13, tagged=False)
-    assert len(keys_of(selective, text)) <= ceil(2**13 * min(parts)) + 1
+    assert keys_of(selective, text) == list(min(fine, key=len))
+    assert len(min(fine, key=len)) <= ceil(2**13 * min(parts)) + 1
     event = {f"a{at}": a for at, (a, _) in enumerate(clipped, 1)}
     assert [len(one.event_keys(event)) for one in (split, product)] == [1, 1]
     assert len(selective.event_keys(event)) <= 4
     assert len(fit("selective-attribute", SETTING, bits=13).event_keys(event)) == 4
+
+
+def test_C3_on_average():
+    """Key-Space-Split has 1.00 keys by the formula and about 1.48 in fact; Selective-Attribute has
+    at least d times fewer than Attribute-Split."""
+    rng = np.random.default_rng(3)
+    width = rng.integers(1, 30_001, (20_000, 4))  # up to 3% of the domain, around any centre
+    low = rng.integers(0, DOMAIN, width.shape) - width // 2
+    low, high = np.maximum(low, 0), np.minimum(low + width - 1, 10**6)
+    columns = {f"l{at}": low[:, at] for at in range(4)} | {f"h{at}": high[:, at] for at in range(4)}
+    template = " AND ".join(f"a{at + 1} BETWEEN :l{at} AND :h{at}" for at in range(4))
+    table = filters_from_columns(template, pa.table(columns), SETTING)
+
+    def mean(name, **options):
+        mapping = fit(name, SETTING, bits=13, **options)
+        found = mapping.keys_of_subscriptions(table)
+        assert not found.root.any()
+        spans = (found.high - found.low).astype(np.int64)
+        return float((-(-spans // mapping.stride)).sum() / table.size)
+
+    assert mean("key-space-split") == pytest.approx(1.48, abs=0.02)
+    selective = mean("selective-attribute", tagged=False)
+    assert selective == pytest.approx(0.006 * 2**13, rel=0.05)  # the narrowest of four: 0.6%
+    assert mean("attribute-split") >= 4 * selective
 
 
 def test_keys_fill_the_key_space():
@@ -98,10 +135,42 @@ def test_keys_fill_the_key_space():
     assert split.event_keys(last) == (332 * split.stride,)
 
 
-def test_discretization_maps_an_interval_to_one_key():
-    mapping = fit("selective-attribute", SETTING, bits=13, intervals=100)
-    assert len(keys_of(mapping, "a1 BETWEEN 20001 AND 29999")) == 1
-    assert len(keys_of(mapping, "a1 BETWEEN 15000 AND 35000")) == 3
+@pytest.mark.parametrize(
+    ("name", "intervals", "inside", "across"),
+    [
+        # Keys of a range within one interval, and of one that reaches into three of them; on four
+        # attributes, where all of them count.
+        ("attribute-split", 100, 1, 3),
+        ("key-space-split", 5, 1, 3**4),
+        ("selective-attribute", 100, 1, 3),
+    ],
+)
+def test_discretization_maps_an_interval_to_one_key(name, intervals, inside, across):
+    mapping = fit(name, SETTING, bits=13, intervals=intervals)
+    assert [axis.size for axis in mapping.spec.axes] == [intervals] * 4
+    width = 10**6 // intervals
+
+    def wanted(low, high):
+        return " AND ".join(f"a{at} BETWEEN {low} AND {high}" for at in range(1, 5))
+
+    assert len(keys_of(mapping, wanted(2 * width + 1, 3 * width - 1))) == inside
+    assert len(keys_of(mapping, wanted(2 * width - width // 2, 3 * width + width // 2))) == across
+    places = [{f"a{at}": value for at in range(1, 5)} for value in (2 * width + 1, 3 * width - 1)]
+    assert len({mapping.event_keys(event) for event in places}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "positions", "bits"),
+    [
+        ("attribute-split", 2**13, 13),
+        ("key-space-split", 2**3, 3),
+        ("selective-attribute", 2**11, 11),
+    ],
+)
+def test_more_intervals_than_keys_are_refused(name, positions, bits):
+    said = f"{positions + 1:,} intervals of a1 are more than the {positions:,} positions of {bits}"
+    with pytest.raises(UsageError, match=said):
+        fit(name, SETTING, bits=13, intervals=positions + 1)
 
 
 @pytest.mark.parametrize("name", ["attribute-split", "key-space-split", "selective-attribute"])
@@ -182,8 +251,8 @@ def test_the_contract_on_any_axes(kind, data):
         positions = positions_of(event_table(schema, events), chosen)
         parameters["shares"] = shares_of(positions, [axis.size for axis in chosen]).to_json()
     mapping = kind(MappingSpec(kind.name, schema.hash, bits, chosen, parameters), schema)
-    texts = data.draw(st.lists(filters(schema, depth=2), min_size=1, max_size=3))
-    check_mapping(mapping, texts * 4, events)
+    texts = data.draw(filter_lists(schema, max_alone=3))
+    check_mapping(mapping, texts, events, another_process=False)
 
 
 @pytest.mark.parametrize(

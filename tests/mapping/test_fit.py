@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from crossroads.errors import UsageError
-from crossroads.mapping.fit import MAPPINGS, Sample, fit, mapping_of
+from crossroads.mapping.fit import MAPPINGS, Sample, fit, mapping_of, thinned
 from crossroads.mapping.scales import Even, EvenDoubles, Hashed, Leading, Ranks
 from crossroads.mapping.spec import MappingSpec
 from crossroads.model.atoms import Dimension
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
-from crossroads.model.shapes import read_filters
+from crossroads.model.shapes import FilterTable, read_filters
 from crossroads.testing.mappings import check_mapping
+from crossroads.testing.strategies import event_table
 
 STOCKS = Schema.from_toml("""\
 name = "stocks"
@@ -99,6 +102,75 @@ def test_a_domain_from_the_data_is_said():
     assert mapping.spec.notes == ("domain of `open` 0…473 taken from the data",)
 
 
+ENDLESS = Schema.from_mapping(
+    {
+        "id": "k",
+        "attributes": {
+            "k": "bigint",
+            "x": {"type": "double", "min": 0, "max": "inf"},
+            "y": {"type": "double", "min": "-inf", "max": "inf"},
+            "z": {"type": "double", "max": "nan"},
+        },
+    }
+)
+ENDLESS_TEXTS = [f"x < {n} AND y BETWEEN {n} AND {n + 9} AND z > -{n}" for n in range(1, 40)]
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_a_domain_without_end_is_none(name):
+    """An infinity cannot be divided: what the data say counts, as if the schema said nothing."""
+    odd = float("nan"), float("inf"), float("-inf"), None
+    values = [*(n / 2 for n in range(50)), *odd]
+    events = [{"k": k, "x": x, "y": x, "z": x} for k, x in enumerate(values)]
+    filters = read_filters(pa.array(ENDLESS_TEXTS), ENDLESS)
+    mapping = fit(name, ENDLESS, Sample(filters, event_table(ENDLESS, events)))
+    assert mapping.spec.notes and all("taken from the data" in one for one in mapping.spec.notes)
+    check_mapping(mapping, ENDLESS_TEXTS[:9], events, another_process=False)
+    asked = fit(name, ENDLESS, Sample(filters, ENDLESS.arrow.empty_table()))
+    assert isinstance(asked.spec.axes[0].scale, EvenDoubles)
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_where_nothing_says_where_values_lie_the_id_is_hashed_and_that_is_said(name):
+    mapping = fit(name, ENDLESS)
+    (axis,) = mapping.spec.axes
+    assert (axis.dimension.attribute, type(axis.scale)) == ("k", Hashed)
+    assert mapping.spec.notes == ("nothing says where values lie: keys are a hash of `k`",)
+
+
+TICKERS = Schema.from_mapping(
+    {
+        "id": "s",
+        "attributes": {"s": {"type": "string", "min": "aaa", "max": "zzzzz"}, "t": "string"},
+    }
+)
+
+
+def test_ends_of_texts_are_said_unless_the_schema_gives_them():
+    texts = [f"startswith(s, 'h{n}') AND t LIKE '%{n}.de'" for n in range(40)]
+    filters = read_filters(pa.array(texts), TICKERS)
+    events = event_table(TICKERS, [{"s": f"h{n}", "t": f"{n}.de"} for n in range(10, 60)])
+
+    def notes(*sample, attributes=("s",)):
+        return fit("attribute-split", TICKERS, *sample, attributes=attributes).spec.notes
+
+    seen = "domain of `s` 'h10'…'h59' taken from the sampled events"
+    assert notes(Sample(filters, events)) == (seen,)
+    (asked,) = notes(Sample(filters, events.slice(0, 0)))
+    assert asked.endswith("taken from the sampled subscriptions") and "'h0'…" in asked
+    assert notes() == ()
+    backwards = fit("string-tree", TICKERS, Sample(filters, events)).spec.notes
+    assert any(one.startswith("domain of `t` read backwards '10.de'…") for one in backwards)
+
+
+def test_a_long_text_is_cut_in_a_note():
+    events = event_table(TICKERS, [{"s": "x" * 500}, {"s": "y\n"}])
+    sample = Sample(read_filters(pa.array(["s > 'z'"]), TICKERS), events)
+    (note,) = fit("zones", TICKERS, sample, attributes=["s"]).spec.notes
+    first, last = "'" + "x" * 39 + "…'", r"'y\n'"
+    assert note == f"domain of `s` {first}…{last} taken from the sampled events"
+
+
 def test_the_attributes_that_narrow_most_come_first():
     texts = [f"volume > {n} AND open BETWEEN {n} AND {n + 3}" for n in range(40)]
     axes = fit("selective-attribute", STOCKS, sample_of(*texts)).spec.axes
@@ -165,7 +237,95 @@ def test_strings_dates_enumerations_and_values_outside(name):
         {"day": None, "open": 1e300, "page": "", "level": None},
     ]
     events = [*quotes(12).to_pylist(), *odd]
-    check_mapping(fit(name, STOCKS, sample), texts * 4, events)
+    check_mapping(fit(name, STOCKS, sample), texts * 4, events, another_process=False)
+
+
+def many(count):
+    domain = {"type": "int", "min": 0, "max": 9}
+    return Schema.from_mapping(
+        {"id": "a0", "attributes": {f"a{number}": domain for number in range(count)}}
+    )
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_attributes_that_nobody_chose_are_never_too_many(name):
+    mapping = fit(name, many(70))
+    most = {"hilbert": 8, "key-space-split": 16}.get(name, 70)
+    assert len(mapping.spec.axes) == most
+    cut = (f"{name} uses the first {most} of 70 attributes with a domain",)
+    assert mapping.spec.notes == (cut if most < 70 else ())
+
+
+def test_attributes_that_somebody_chose_may_be():
+    schema, names = many(63), [f"a{number}" for number in range(63)]
+    sample = Sample(read_filters(pa.array(["a0 = 1"] * 9), schema), schema.arrow.empty_table())
+    with pytest.raises(UsageError, match="m = 16 bits are too few for 17 attributes"):
+        fit("key-space-split", schema, attributes=names[:17])
+    with pytest.raises(UsageError, match="m = 62 bits are too few for 63 attributes"):
+        fit("key-space-split", schema, sample, attributes=names)
+    with pytest.raises(UsageError, match="hilbert takes at most 8 attributes, not 9"):
+        fit("hilbert", schema, attributes=names[:9])
+
+
+@pytest.mark.parametrize("bits", [0, 63])
+def test_no_spec_has_keys_that_do_not_fit(bits):
+    spec = fit("key-space-split", STOCKS).spec
+    with pytest.raises(UsageError, match=f"m must be 1 to 62 bits, not {bits}"):
+        MappingSpec(spec.name, spec.schema, bits, spec.axes)
+    read = {**json.loads(spec.to_json()), "bits": bits}
+    with pytest.raises(UsageError, match=f"m must be 1 to 62 bits, not {bits}"):
+        MappingSpec.from_json(json.dumps(read))
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_as_many_bits_as_the_mapping_says_it_needs(name):
+    mapping = fit(name, STOCKS, sample_of(*[f"volume > {n} AND open < {n}" for n in range(40)]))
+    spec = mapping.spec
+    assert spec.bits == type(mapping).bits_needed(spec.axes, spec.parameters)
+
+
+def test_of_filters_that_stand_alone_a_part_is_tried_too():
+    """As of shapes: or whatever is written oddly would decide alone, and take its time."""
+    alone = parse("volume > 5", STOCKS)
+    grouped = read_filters(pa.array([f"volume > {n}" for n in range(4_000)]), STOCKS)
+    table = FilterTable(STOCKS, 10_000, grouped.groups, dict.fromkeys(range(4_000, 10_000), alone))
+    few = thinned(table)
+    assert few.groups[0].rows.size == 400 and few.size == table.size
+    assert sorted(few.singles) == list(range(4_000, 10_000, 10))
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_a_filter_with_an_error_has_no_key(name):
+    """Neither a range nor the root: nobody waits."""
+    texts = ["volume BETWEEN 1 AND 9", "volume BETWEEN", "TRUE", "nobody = 1"]
+    table = read_filters(pa.array(texts), STOCKS)
+    assert sorted(table.errors) == [1, 3]
+    ranges = fit(name, STOCKS, attributes=["volume"]).keys_of_subscriptions(table)
+    assert (np.diff(ranges.offsets) > 0).tolist() == [True, False, False, False]
+    assert ranges.root.tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("name", ["key-space-split", "hilbert"])
+def test_intervals_are_kept_where_a_sample_would_choose_bits(name):
+    texts = [f"volume > {n}000 AND open BETWEEN {n} AND {n + 9}" for n in range(40)]
+    sample, names = sample_of(*texts), ["volume", "open"]
+    mapping = fit(name, STOCKS, sample, attributes=names, intervals=100)
+    assert [axis.size for axis in mapping.spec.axes] == [100, 100]
+    finer = fit(name, STOCKS, sample, intervals=1 << 20)
+    assert {axis.size for axis in finer.spec.axes} == {1 << 20}
+    with pytest.raises(UsageError, match="m must be 1 to 62 bits, not 64"):
+        fit(name, STOCKS, sample, attributes=names * 2, intervals=1 << 16)
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_intervals_are_kept_whatever_the_attribute(name):
+    """A number, a text, an enumeration (of three, so no more than three) and a hash."""
+    texts = [f"symbol = 's{n}' AND page > 'http://x.org/{n}'" for n in range(40)]
+    names = ["volume", "page", "level", "symbol"]
+    mapping = fit(name, STOCKS, sample_of(*texts), attributes=names, intervals=5)
+    assert [axis.size for axis in mapping.spec.axes] == [5, 5, 3, 5]
+    assert isinstance(mapping.spec.axes[3].scale, Hashed)
+    check_mapping(mapping, texts[:8], quotes(8).to_pylist(), another_process=False)
 
 
 def test_unknown_names_are_refused_with_a_hint():
@@ -199,10 +359,11 @@ def test_the_id_of_a_spec_is_of_what_decides_keys():
 
 
 PROGRAM = """\
+import numpy as np
 import pyarrow as pa
 from crossroads.mapping.fit import MAPPINGS, Sample, fit
 from crossroads.model.schema import Schema
-from crossroads.model.shapes import read_filters
+from crossroads.model.shapes import FilterTable, read_filters
 
 schema = Schema.from_mapping({"id": "s", "attributes": {
     "s": "string", "p": "path", "i": {"type": "int", "min": 0, "max": 999}, "x": "double"}})

@@ -25,7 +25,7 @@ from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
 from crossroads.testing.axes import axes
 from crossroads.testing.mappings import check_mapping
-from crossroads.testing.strategies import event_lists, filters, schemas
+from crossroads.testing.strategies import event_lists, filter_lists, schemas
 
 CUBES = [(1, 5), (2, 4), (3, 2), (4, 2), (5, 1)]
 
@@ -89,8 +89,9 @@ def test_the_contract_on_any_axes(data):
     least = Hilbert.code_bits_of(chosen)
     bits = data.draw(st.integers(max(1, least), least + 3))
     mapping = Hilbert(MappingSpec("hilbert", schema.hash, bits, chosen), schema)
-    texts = data.draw(st.lists(filters(schema, depth=2), min_size=1, max_size=3))
-    check_mapping(mapping, texts * 4, data.draw(event_lists(schema, max_size=5)))
+    texts = data.draw(filter_lists(schema, max_alone=3))
+    events = data.draw(event_lists(schema, max_size=5))
+    check_mapping(mapping, texts, events, another_process=False)
 
 
 def test_the_order_is_the_bits_of_each_attribute():
@@ -118,7 +119,8 @@ def test_too_many_attributes_or_too_few_bits():
     names = {f"a{n}": {"type": "int", "min": 0, "max": 9} for n in range(9)}
     schema = Schema.from_mapping({"id": "a0", "attributes": names})
     with pytest.raises(UsageError, match="at most 8 attributes, not 9"):
-        fit("hilbert", schema, bits=40)
+        fit("hilbert", schema, bits=40, attributes=list(names))
+    assert len(fit("hilbert", schema, bits=40).spec.axes) == 8  # nobody asked for nine
     spec = fit("hilbert", schema, bits=16, attributes=["a0", "a1"]).spec
     with pytest.raises(UsageError, match="m = 5 bits are too few for a curve of order 4"):
         Hilbert(MappingSpec("hilbert", spec.schema, 5, spec.axes), schema)

@@ -43,7 +43,7 @@ def wide_open(rows):
 def fitted(kind, sample, bits=None, **options):
     boxes = boxes_of_table(sample.filters, AXES)
     parameters = kind.fit_parameters(AXES, boxes, positions_of(sample.events, AXES), **options)
-    bits = bits or kind.bits_needed(parameters)
+    bits = bits or kind.bits_needed(AXES, parameters)
     return kind(MappingSpec(kind.name, SCHEMA.hash, bits, AXES, parameters), SCHEMA)
 
 
@@ -54,11 +54,11 @@ def test_zones_that_events_visit_by_the_hundred_are_refused_with_the_numbers():
     visits = f"{np.diff(offsets).mean():,.0f}"
     assert int(visits) > 64
     assert explosion(mapping, sample) == (
-        f"zones: an event would visit {visits} keys on average (limit 64); take another mapping"
+        f"zones: an event would visit {visits} keys on average (limit 64); take another --mapping"
     )
     assert explosion(mapping, sample, Cells(mapping.spec.bits, 1024)) == (
         f"zones: an event would visit {visits} of 1,024 cells on average (limit 64); "
-        "take fewer cells or another mapping"
+        "take fewer --cells or another --mapping"
     )
     assert explosion(mapping, sample, Cells(mapping.spec.bits, 32)) is None
 
@@ -80,7 +80,7 @@ def test_ranges_cut_to_the_last_unit_in_a_large_base_are_refused_with_the_number
     ranges = np.diff(mapping.keys_of_subscriptions(sample.filters).offsets).mean()
     assert explosion(mapping, sample) == (
         f"string-tree: a subscription would have {ranges:,.0f} ranges of keys on average "
-        "(limit 256); take fewer attributes or fewer bits"
+        "(limit 256); take another --mapping"
     )
     assert "a subscription would stand in" in explosion(mapping, sample, Cells(40, 1 << 16))
     assert explosion(fitted(StringTree, sample), sample) is None

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crossroads.errors import UsageError
 from crossroads.mapping.scales import Even, EvenDoubles, Hashed, Leading, Ranks, Scale
 from crossroads.model.atoms import Dimension
 from crossroads.model.columnkeys import (
@@ -200,41 +201,60 @@ def linear_axis(
     dimension = Dimension(attribute)
     if type_.kind is Kind.DOUBLE:
         assert isinstance(low, float) and isinstance(high, float)
-        size = _size(bits, intervals, last - first + 1)
-        return Axis(dimension, type_, _needed(size), EvenDoubles(low, high, size))
+        size = _size(attribute, bits, intervals, last - first + 1)
+        return Axis(dimension, type_, bits_for(size), EvenDoubles(low, high, size))
     first, last = _nearest(first), _nearest(last)
-    size = _size(bits, intervals, last - first + 1)
-    return Axis(dimension, type_, _needed(size), Even(first, last, size))
+    size = _size(attribute, bits, intervals, last - first + 1)
+    return Axis(dimension, type_, bits_for(size), Even(first, last, size))
 
 
-def listed_axis(attribute: str, type_: Type, keys: list[Key], bits: int) -> Axis:
-    """By the place among these values."""
+def listed_axis(
+    attribute: str, type_: Type, keys: list[Key], bits: int, intervals: int | None = None
+) -> Axis:
+    """By the place among these values; neighbours share a position where there are fewer."""
     if type_.wide:
         keys = [_nearest(int(key)) for key in keys]
     values = tuple(sorted(set(keys)))
-    size = _size(bits, None, len(values))
-    return Axis(Dimension(attribute), type_, _needed(size), Ranks(values, size))
+    size = _size(attribute, bits, intervals, len(values))
+    return Axis(Dimension(attribute), type_, bits_for(size), Ranks(values, size))
 
 
 def text_axis(
-    dimension: Dimension, type_: Type, low: int, high: int, bits: int, prefix: bytes = b""
+    dimension: Dimension,
+    type_: Type,
+    low: int,
+    high: int,
+    bits: int,
+    prefix: bytes = b"",
+    intervals: int | None = None,
 ) -> Axis:
     """By the bytes behind the prefix, as numbers low … high (see `scales.head_of_text`)."""
-    size = _size(bits, None, high - low + 1)
-    return Axis(dimension, type_, _needed(size), Leading(low, high, size, prefix))
+    size = _size(dimension.attribute, bits, intervals, high - low + 1)
+    return Axis(dimension, type_, bits_for(size), Leading(low, high, size, prefix))
 
 
-def hashed_axis(attribute: str, type_: Type, bits: int) -> Axis:
-    return Axis(Dimension(attribute), type_, bits, Hashed(1 << bits))
+def hashed_axis(attribute: str, type_: Type, bits: int, intervals: int | None = None) -> Axis:
+    size = _size(attribute, bits, intervals, 1 << AXIS_BITS_MAX)
+    return Axis(Dimension(attribute), type_, bits_for(size), Hashed(size))
 
 
-def _size(bits: int, intervals: int | None, distinct: int) -> int:
-    return min(1 << bits, intervals or 1 << bits, distinct)
+def bits_for(positions: int) -> int:
+    """Bits that tell so many positions apart."""
+    return (positions - 1).bit_length()
 
 
-def _needed(size: int) -> int:
-    """Bits for that many positions."""
-    return (size - 1).bit_length()
+def _size(attribute: str, bits: int, intervals: int | None, distinct: int) -> int:
+    """Positions: as many as asked for, or as there is room for; never more than values."""
+    room = 1 << bits
+    if intervals is None:
+        return min(room, distinct)
+    if min(intervals, distinct) > room:
+        raise UsageError(
+            f"{intervals:,} intervals of {attribute} are more than the {room:,} positions "
+            f"of {bits} bits",
+            hint="take more bits, or fewer intervals",
+        )
+    return min(intervals, distinct)
 
 
 def _nearest(key: int, most: int = BIGINT_MAX) -> int:

@@ -16,7 +16,7 @@ from crossroads.errors import UsageError
 from crossroads.mapping.boxtable import BoxTable, boxes_of_table
 from crossroads.mapping.positions import positions_of
 from crossroads.mapping.sample import Sample
-from crossroads.mapping.usage import AxisPlan, axis_plan, usages
+from crossroads.mapping.usage import AxisPlan, axis_plan, domain_of, usages
 from crossroads.model.atoms import Dimension
 from crossroads.model.schema import Schema
 
@@ -26,8 +26,11 @@ HELPS = 0.5  # a dimension by which boxes admit more of the events than this doe
 HELPS_BESIDE = 0.8  # of what the dimensions before it admit: more bits are not worth less
 ALWAYS = 0.95  # of the boxes: then a dimension is as good as always constrained
 OFTEN_BEST = 0.01  # of the boxes: worth a key of every event
-AXES_MAX = {"key-space-split": 4, "hilbert": 4, "selective-attribute": 16}  # bits, keys per event
-AXES_MAX_ELSE = 8
+# Axes worth having, by what one more costs: bits of the others, or a key of every event.
+CHOSEN_MAX = {"key-space-split": 4, "hilbert": 4, "selective-attribute": 16}
+CHOSEN_MAX_ELSE = 8
+# Axes possible without a sample to choose by: a bit for each, and what the curve can take.
+UNSEEN_MAX = {"key-space-split": 16, "hilbert": 8}
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +55,7 @@ def named(schema: Schema, sample: Sample | None, attributes: Sequence[str]) -> l
         if plan is None:
             raise UsageError(
                 f"nothing says where the values of {name} lie",
-                hint="give min and max in the schema, or a sample of events",
+                hint="give finite min and max in the schema, or a sample of events",
             )
         plans.append(plan)
     return plans
@@ -62,8 +65,7 @@ def with_domain(schema: Schema) -> list[AxisPlan]:
     """Without a sample: all attributes whose domain the schema gives, in its order."""
     found: list[AxisPlan] = []
     for attribute in schema.attributes:
-        bounded = attribute.min is not None and attribute.max is not None
-        if bounded or attribute.values:
+        if attribute.values or None not in domain_of(attribute):
             plan = axis_plan(schema, Dimension(attribute.name), None, None)
             if plan is not None:
                 found.append(plan)
@@ -118,7 +120,7 @@ def _shares(boxes: BoxTable, positions: npt.NDArray[np.int64], sizes: list[int])
 
 def chosen_for(name: str, found: list[Candidate]) -> list[AxisPlan]:
     """The axes that this mapping should have; at least one if there is any."""
-    most = AXES_MAX.get(name, AXES_MAX_ELSE)
+    most = CHOSEN_MAX.get(name, CHOSEN_MAX_ELSE)
     if name == "attribute-split":
         # An attribute that is not constrained puts the subscription at the root.
         helpful = [one for one in found if one.share < HELPS] or found[:1]

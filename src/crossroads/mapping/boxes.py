@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
 from crossroads.mapping.axes import Axis, Span
-from crossroads.mapping.written import written_boxes
+from crossroads.mapping.written import alternatives_of
 from crossroads.model.atoms import Dimension
-from crossroads.model.columnar import TooManyAlternatives
 from crossroads.model.filter import Filter
 from crossroads.model.intervals import ValueSet, only_null, point
-from crossroads.model.normal import Box, cover
+from crossroads.model.normal import Box
 
 IntBox = tuple[Span, ...]
 
@@ -26,11 +25,7 @@ PARTS_MAX = 64  # boxes of one alternative: IN lists stay apart, a subscription 
 
 def boxes_of(filter_: Filter, axes: Sequence[Axis]) -> list[IntBox]:
     """Ascending, none twice."""
-    try:
-        found = written_boxes(filter_)
-    except TooManyAlternatives:
-        found = [one.box for one in cover(filter_).alternatives]
-    return sorted({box for one in found for box in _placed(one, axes)})
+    return sorted({box for one in alternatives_of(filter_) for box in _placed(one, axes)})
 
 
 def _placed(box: Box, axes: Sequence[Axis]) -> Iterator[IntBox]:

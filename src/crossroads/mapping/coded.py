@@ -4,6 +4,7 @@ zeros at its end to fill the key."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy.typing as npt
 
 from crossroads.errors import UsageError
 from crossroads.mapping.axes import Axis
-from crossroads.mapping.boxtable import BoxTable
 from crossroads.mapping.contract import KeyTable, Mapping
 from crossroads.mapping.keyranges import one_key_each
 from crossroads.mapping.spec import MappingSpec, need_axes
@@ -40,12 +40,9 @@ class CodedMapping(Mapping):
     def _what_takes_more(self) -> str:
         return f"the {self.code_bits} bits of {len(self.spec.axes)} attributes"
 
-    @staticmethod
-    def fit_parameters(
-        axes: Sequence[Axis], boxes: BoxTable, positions: npt.NDArray[np.int64]
-    ) -> dict[str, Any]:
-        """All is said by the axes."""
-        return {}
+    @classmethod
+    def bits_needed(cls, axes: Sequence[Axis], parameters: Dict[str, Any]) -> int:
+        return max(1, cls.code_bits_of(axes))
 
     @property
     def stride(self) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping as Dict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crossroads.keyspace import KeyRange as KeyRange
+from crossroads.mapping.axes import Axis
+from crossroads.mapping.boxtable import BoxTable
+from crossroads.mapping.spec import KEY_BITS_MAX as KEY_BITS_MAX
 from crossroads.mapping.spec import MappingSpec
 from crossroads.model.filter import Filter
 from crossroads.model.schema import Schema
@@ -33,12 +37,15 @@ from crossroads.model.types import Value
 Keys = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
-KEY_BITS_MAX = 62  # keys and the ends of ranges stay within signed 64-bit integers
+KEY_BITS = 32  # of a key, where attributes do not have to share them
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionKeys:
-    """SK(σ): sorted, disjoint ranges that do not touch. `root`: it stands at the root as well."""
+    """SK(σ): sorted, disjoint ranges that do not touch.
+
+    `root`: it stands at the root instead, where every event comes by, and has no ranges.
+    """
 
     ranges: tuple[KeyRange, ...]
     root: bool = False
@@ -72,6 +79,24 @@ class Mapping(ABC):
         self.spec = spec
         self.schema = schema
 
+    # -- fitting: for `fit`; whoever makes specs by hand needs neither of the two ----------------
+
+    @staticmethod
+    def fit_parameters(
+        axes: Sequence[Axis], boxes: BoxTable, positions: npt.NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """`spec.parameters`, from the boxes of sampled filters and the positions of sampled events
+        (rows are events). What else a mapping takes is a keyword here. By itself: the axes say all.
+        """
+        return {}
+
+    @classmethod
+    def bits_needed(cls, axes: Sequence[Axis], parameters: Dict[str, Any]) -> int:
+        """m, where nobody asked for another."""
+        return KEY_BITS
+
+    # -- keys ------------------------------------------------------------------------------------
+
     @property
     def stride(self) -> int:
         """Of the keys in a range of SK, only every so-many-th from its beginning is ever an
@@ -92,6 +117,3 @@ class Mapping(ABC):
     @abstractmethod
     def keys_of_events(self, events: pa.Table | pa.RecordBatch) -> KeyTable:
         """`event_keys` of every row; columns as in `Schema` (typed, canonical)."""
-
-
-Parameters = Dict[str, Any]

@@ -13,14 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from crossroads.errors import UsageError
-from crossroads.mapping.axes import AXIS_BITS_MAX, Axis
-from crossroads.mapping.axischoice import candidates, chosen_for, named, with_domain
+from crossroads.mapping.axes import AXIS_BITS_MAX, Axis, bits_for
+from crossroads.mapping.axischoice import (
+    UNSEEN_MAX,
+    candidates,
+    chosen_for,
+    named,
+    with_domain,
+)
 from crossroads.mapping.balance import balanced
 from crossroads.mapping.boxtable import boxes_of_table
-from crossroads.mapping.contract import KEY_BITS_MAX, Mapping
+from crossroads.mapping.contract import Mapping
 from crossroads.mapping.positions import positions_of
 from crossroads.mapping.sample import Sample
-from crossroads.mapping.spec import MappingSpec
+from crossroads.mapping.spec import KEY_BITS_MAX, MappingSpec, check_bits
 from crossroads.mapping.usage import AxisPlan
 from crossroads.model.atoms import Dimension
 from crossroads.model.schema import Schema
@@ -39,7 +45,6 @@ _CLASSES = {
 }
 MAPPINGS: tuple[str, ...] = tuple(_CLASSES)
 
-BITS = 32  # of a key, where attributes do not have to share them
 SHARED_BITS = 16  # without a sample: what the attributes share
 AXIS_BITS = 20  # a millionth of the domain is fine enough for any cut
 SHARED_AXIS_BITS_MAX = 16
@@ -65,7 +70,8 @@ def fit(
     """The mapping that suits the sample.
 
     `bits`: m, of a key. `attributes`: to use, instead of those that narrow most. `intervals`:
-    positions per axis (CHORD's discretization). `parameters`: the mapping's own.
+    positions per axis (CHORD's discretization), fewer where an attribute has fewer values.
+    `parameters`: the mapping's own.
     """
     kind = _class(name)
     _check(name, bits, intervals, parameters, kind)
@@ -79,11 +85,8 @@ def fit(
             axis_bits = max(0, min(axis_bits, bits - (len(plans) - 1).bit_length()))
         return fitting.mapping([plan.axis(axis_bits, intervals) for plan in plans], bits)
     if bits is not None or not sample.filters.size:
-        shared = (SHARED_BITS if bits is None else bits) // len(plans)
-        if not shared:
-            raise UsageError(f"m = {bits} bits are too few for {len(plans)} attributes")
-        return fitting.mapping(_axes(plans, shared, intervals), bits)
-    few = Sample(_thinned(sample.filters), _some_rows(sample.events))
+        return fitting.mapping(_axes(plans, _each(bits, intervals, plans), intervals), bits)
+    few = Sample(thinned(sample.filters), _some_rows(sample.events))
     fitting = fitting.by_axes_alone()
     if attributes is not None or not few.events.num_rows:
         return _finest(fitting, plans, few, intervals)
@@ -97,6 +100,8 @@ def _fewest_candidates(
 
     More axes narrow more, but share the bits, and whoever leaves one open has many ranges.
     """
+    if intervals is not None:
+        plans = plans[: max(1, KEY_BITS_MAX // max(1, bits_for(intervals)))]
     best = _finest(fitting, plans[:1], few, intervals)
     least = _meeting(best, few)
     for count in range(2, len(plans) + 1):
@@ -117,6 +122,23 @@ def _meeting(mapping: Mapping, few: Sample) -> int:
     return int(waiting[visited].sum()) + at_root
 
 
+def _each(bits: int | None, intervals: int | None, plans: Sequence[AxisPlan]) -> int:
+    """Bits of each attribute, where nothing is to be tried."""
+    if bits is None and intervals is not None:
+        return bits_for(intervals)
+    return _shared(SHARED_BITS if bits is None else bits, plans)
+
+
+def _shared(bits: int, plans: Sequence[AxisPlan]) -> int:
+    """Of so many bits, those of each attribute."""
+    if bits < len(plans):
+        raise UsageError(
+            f"m = {bits} bits are too few for {len(plans)} attributes",
+            hint="take more bits, or fewer attributes",
+        )
+    return bits // len(plans)
+
+
 def _axes(plans: Sequence[AxisPlan], bits: int, intervals: int | None) -> list[Axis]:
     return [plan.axis(min(bits, AXIS_BITS_MAX), intervals) for plan in plans]
 
@@ -124,8 +146,11 @@ def _axes(plans: Sequence[AxisPlan], bits: int, intervals: int | None) -> list[A
 def _finest(
     fitting: _Fitting, plans: Sequence[AxisPlan], few: Sample, intervals: int | None
 ) -> Mapping:
-    """As many bits per attribute as sampled subscriptions can bear."""
-    most = min(KEY_BITS_MAX // len(plans), SHARED_AXIS_BITS_MAX)
+    """As many bits per attribute as sampled subscriptions can bear, unless it is said how many
+    positions there should be."""
+    if intervals is not None:
+        return fitting.mapping(_axes(plans, bits_for(intervals), intervals), None)
+    most = min(_shared(KEY_BITS_MAX, plans), SHARED_AXIS_BITS_MAX)
     if len(plans) == 1:
         # On one axis a box is one range, however fine: mostly there is nothing to try.
         finest = fitting.mapping(_axes(plans, most, intervals), None)
@@ -146,11 +171,12 @@ def _bearable(mapping: Mapping, few: Sample) -> bool:
     return bool(ranges.low.size <= RANGES_WANTED * placed)
 
 
-def _thinned(filters: FilterTable) -> FilterTable:
+def thinned(filters: FilterTable) -> FilterTable:
     """A part of the filters, of every shape as much; the others have no keys."""
     step = max(1, -(-filters.size // FILTERS_TRIED))
     groups = tuple(group.take(np.arange(0, group.rows.size, step)) for group in filters.groups)
-    return FilterTable(filters.schema, filters.size, groups, filters.singles)
+    singles = dict(list(filters.singles.items())[::step])
+    return FilterTable(filters.schema, filters.size, groups, singles)
 
 
 def _some_rows(events: pa.Table) -> pa.Table:
@@ -183,18 +209,11 @@ class _Fitting:
     def mapping(self, axes: Sequence[Axis], bits: int | None) -> Mapping:
         boxes = boxes_of_table(self.sample.filters, axes)
         positions = positions_of(self.sample.events, axes)
-        kind: Any = self.kind
-        fitted = kind.fit_parameters(axes, boxes, positions, **self.parameters)
+        fitted = self.kind.fit_parameters(axes, boxes, positions, **self.parameters)
         if bits is None:
-            bits = self._bits(axes, fitted)
+            bits = self.kind.bits_needed(axes, fitted)
         spec = MappingSpec(self.kind.name, self.schema.hash, bits, tuple(axes), fitted, self.notes)
         return self.kind(spec, self.schema)
-
-    def _bits(self, axes: Sequence[Axis], fitted: Dict[str, Any]) -> int:
-        kind: Any = self.kind
-        if hasattr(kind, "bits_needed"):
-            return int(kind.bits_needed(fitted))
-        return max(1, kind.code_bits_of(axes)) if kind.name in _SHARING else BITS
 
 
 def mapping_of(spec: MappingSpec, schema: Schema) -> Mapping:
@@ -214,17 +233,27 @@ def _plans(
     if attributes is not None:
         plans = named(schema, sample, attributes)
     elif sample is None or not sample.filters.size:
-        plans = with_domain(schema)
+        plans, notes = _unseen(name, schema)
     else:
         plans = chosen_for(name, sample.once(candidates))
         if not plans:
             notes.append("sampled subscriptions constrain no attribute: they are all at the root")
             plans = with_domain(schema)[:1]
     if not plans:
-        # Any axis will do: no sampled subscription can be placed by it.
+        # There is nothing to divide. A hash keeps the law, and places who asks for the id itself.
         first = schema.attribute(schema.id[0])
+        notes.append(f"nothing says where values lie: keys are a hash of `{first.name}`")
         plans = [AxisPlan(Dimension(first.name), first.type, "hashed")]
     return plans, [*notes, *(plan.note for plan in plans if plan.note is not None)]
+
+
+def _unseen(name: str, schema: Schema) -> tuple[list[AxisPlan], list[str]]:
+    """Without sampled subscriptions: attributes with a domain, as many as the mapping can take."""
+    plans = with_domain(schema)
+    most = UNSEEN_MAX.get(name, len(plans))
+    if len(plans) <= most:
+        return plans, []
+    return plans[:most], [f"{name} uses the first {most} of {len(plans)} attributes with a domain"]
 
 
 def check_name(name: str) -> None:
@@ -243,10 +272,14 @@ def _class(name: str) -> type[Mapping]:
 
 
 def _check(
-    name: str, bits: int | None, intervals: int | None, parameters: Dict[str, Any], kind: Any
+    name: str,
+    bits: int | None,
+    intervals: int | None,
+    parameters: Dict[str, Any],
+    kind: type[Mapping],
 ) -> None:
-    if bits is not None and not 1 <= bits <= KEY_BITS_MAX:
-        raise UsageError(f"m must be 1 to {KEY_BITS_MAX} bits, not {bits}")
+    if bits is not None:
+        check_bits(bits)
     if intervals is not None and intervals < 1:
         raise UsageError(f"intervals must be at least 1, not {intervals}")
     known = [

@@ -3,9 +3,10 @@
     SK(σ) = the ranges of the curve that meet the box        EK(e) = the place of the point
 
 What is close together in space is mostly close together on the curve, so a small box is few ranges.
-With d attributes and keys of m bits the curve has order ⌊m/d⌋ (the document's k/2 is for d = 2,
-ERRATA 19); what is left of a key are zeros at its end. A range reaches to where the next place
-begins, so that it is made of whole prefixes (`keyspace.prefixes_of_range`), as zones of nodes are.
+The order of the curve is the bits of the finest axis: with d attributes and keys of m bits at most
+⌊m/d⌋ (the document's k/2 is for d = 2, ERRATA 19). What is left of a key are zeros at its end. A
+range reaches to where the next place begins, so that it is made of whole prefixes
+(`keyspace.prefixes_of_range`), as zones of nodes are.
 """
 
 from __future__ import annotations

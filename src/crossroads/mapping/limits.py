@@ -14,6 +14,10 @@ from crossroads.mapping.cells import Cells
 from crossroads.mapping.contract import KeyTable, Mapping, RangeTable
 from crossroads.mapping.sample import Sample
 
+# Of the command line, where a refusal is read.
+ANOTHER_MAPPING = "take another --mapping"
+FEWER_CELLS = "take fewer --cells or another --mapping"
+
 # Means over the sample.
 RANGES_PER_SUBSCRIPTION_MAX = 256  # 16 bytes each: a million subscriptions take 4 GB of ranges
 CELLS_PER_SUBSCRIPTION_MAX = 64  # each is a copy to store and index: as if there were 64 times more
@@ -41,23 +45,23 @@ def _excesses(ranges: RangeTable, keys: KeyTable, cells: Cells | None) -> Iterat
     if per_subscription > RANGES_PER_SUBSCRIPTION_MAX:
         yield (
             f"a subscription would have {_number(per_subscription)} ranges of keys on average "
-            f"(limit {RANGES_PER_SUBSCRIPTION_MAX}); take fewer attributes or fewer bits"
+            f"(limit {RANGES_PER_SUBSCRIPTION_MAX}); {ANOTHER_MAPPING}"
         )
     if cells is None:
-        visits, places, advice = _mean(np.diff(keys.offsets)), "keys", "another mapping"
+        visits, places, advice = _mean(np.diff(keys.offsets)), "keys", ANOTHER_MAPPING
     else:
         copies = _mean(cells.cells_of_ranges(ranges).cells[placed])
         if copies > CELLS_PER_SUBSCRIPTION_MAX:
             yield (
                 f"a subscription would stand in {_number(copies)} of {cells.count:,} cells on "
-                f"average (limit {CELLS_PER_SUBSCRIPTION_MAX}); take fewer cells or another mapping"
+                f"average (limit {CELLS_PER_SUBSCRIPTION_MAX}); {FEWER_CELLS}"
             )
         visits = _mean(np.diff(cells.cells_of_keys(keys).offsets))
-        places, advice = f"of {cells.count:,} cells", "fewer cells or another mapping"
+        places, advice = f"of {cells.count:,} cells", FEWER_CELLS
     if visits > VISITS_PER_EVENT_MAX:
         yield (
             f"an event would visit {_number(visits)} {places} on average "
-            f"(limit {VISITS_PER_EVENT_MAX}); take {advice}"
+            f"(limit {VISITS_PER_EVENT_MAX}); {advice}"
         )
 
 

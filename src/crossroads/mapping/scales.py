@@ -96,7 +96,10 @@ class EvenDoubles:
             return self.size - 1
         # Halved, because the difference of two doubles may be too large for a double. Every step
         # rounds, and no rounding exchanges two numbers.
-        part = (value * 0.5 - self.low * 0.5) / (self.high * 0.5 - self.low * 0.5)
+        reach = self.high * 0.5 - self.low * 0.5
+        if reach == 0.0:  # the halves of the least doubles round to one and the same
+            return 0
+        part = (value * 0.5 - self.low * 0.5) / reach
         return min(int(part * self.size), self.size - 1)
 
     def last(self, end: Key) -> int:
@@ -260,14 +263,17 @@ def _double_places(
     values: npt.NDArray[np.float64], low: float, high: float, size: int
 ) -> Int64Array:
     places = np.empty(values.size, np.int64)
+    reach = high * 0.5 - low * 0.5
     for i in range(values.size):
         value = values[i]
         if value <= low:
             places[i] = 0
         elif not value < high:
             places[i] = size - 1
+        elif reach == 0.0:
+            places[i] = 0
         else:
-            part = (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
+            part = (value * 0.5 - low * 0.5) / reach
             place = np.int64(part * size)
             places[i] = place if place < size else size - 1
     return places

@@ -11,6 +11,8 @@ from typing import Any
 from crossroads.errors import UsageError
 from crossroads.mapping.axes import Axis
 
+KEY_BITS_MAX = 62  # keys and the ends of ranges stay within signed 64-bit integers
+
 
 @dataclass(frozen=True)
 class MappingSpec:
@@ -20,6 +22,9 @@ class MappingSpec:
     axes: tuple[Axis, ...]
     parameters: Dict[str, Any] = field(default_factory=dict)  # plain JSON, by mapping
     notes: tuple[str, ...] = ()  # what was taken from the data, said to whoever asked for it
+
+    def __post_init__(self) -> None:
+        check_bits(self.bits)
 
     @property
     def id(self) -> str:
@@ -50,6 +55,11 @@ class MappingSpec:
             "axes": [axis.to_json() for axis in self.axes],
             "parameters": dict(self.parameters),
         }
+
+
+def check_bits(bits: int) -> None:
+    if not 1 <= bits <= KEY_BITS_MAX:
+        raise UsageError(f"m must be 1 to {KEY_BITS_MAX} bits, not {bits}")
 
 
 def need_axes(spec: MappingSpec) -> None:

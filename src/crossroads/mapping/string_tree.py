@@ -89,8 +89,8 @@ class StringTree(Mapping):
             parameters["levels"] = [list(depths) for depths in worth]
         return parameters
 
-    @staticmethod
-    def bits_needed(_parameters: Dict[str, Any]) -> int:
+    @classmethod
+    def bits_needed(cls, axes: Sequence[Axis], parameters: Dict[str, Any]) -> int:
         return BITS
 
     def subscription_keys(self, filter_: Filter) -> SubscriptionKeys:

@@ -1,6 +1,10 @@
 """How subscriptions use each dimension, and which axis would suit it.
 
-Domains come from the schema; where it gives none, from the data, and a note says so.
+Domains of numbers and moments come from the schema; where it gives none, from the data, and a note
+says so. Texts are the other way round: sampled events first, then the constants of sampled filters,
+and the schema only without either. An axis sees eight bytes of a text, and those between `aaa` and
+`zzzzz` tell less apart than those between the texts that there are; a note says where they were
+seen.
 """
 
 from __future__ import annotations
@@ -16,14 +20,12 @@ import pyarrow.compute as pc
 from crossroads.mapping.axes import Axis, hashed_axis, linear_axis, listed_axis, text_axis
 from crossroads.mapping.sample import Sample
 from crossroads.mapping.scales import head_of_text
-from crossroads.mapping.written import written_boxes
+from crossroads.mapping.written import alternatives_of
 from crossroads.model.atoms import Dimension
-from crossroads.model.columnar import TooManyAlternatives
 from crossroads.model.columnkeys import backwards
 from crossroads.model.filter import Filter
 from crossroads.model.instantiate import instantiate
 from crossroads.model.intervals import ValueSet
-from crossroads.model.normal import Box, cover
 from crossroads.model.schema import Attribute, Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.model.types import Key, Kind, Type, Value, from_key, key_bounds, to_key
@@ -32,6 +34,7 @@ from crossroads.model.values import text_of
 FILTERS_LOOKED_AT = 500  # of a sample: enough to tell 95% from 90%, a tenth of a second
 ODD_TEXTS = 0.01  # of the distinct texts, at either end: they count as the first and the last
 POINTS_SHARE = 0.95  # of the constraints; a hash is then better than order, which nothing asks for
+SHOWN_CHARACTERS = 40  # of a text in a note, which is one line for people
 
 
 @dataclass
@@ -81,29 +84,22 @@ class AxisPlan:
     def axis(self, bits: int, intervals: int | None = None) -> Axis:
         name = self.dimension.attribute
         if self.kind == "listed":
-            return listed_axis(name, self.type, list(self.values), bits)
+            return listed_axis(name, self.type, list(self.values), bits, intervals)
         if self.kind == "text":
-            return text_axis(self.dimension, self.type, *self.heads, bits, self.prefix)
+            return text_axis(self.dimension, self.type, *self.heads, bits, self.prefix, intervals)
         if self.kind == "hashed":
-            return hashed_axis(name, self.type, bits)
+            return hashed_axis(name, self.type, bits, intervals)
         return linear_axis(name, self.type, self.low, self.high, bits, intervals)
 
 
 def usages(sample: Sample) -> dict[Dimension, Usage]:
     found: dict[Dimension, Usage] = defaultdict(Usage)
     for filter_ in _some_filters(sample.filters):
-        for box in _boxes(filter_):
+        for box in alternatives_of(filter_):
             for dimension, values in box.items():
                 if values.intervals != (key_bounds(values.type),):
                     found[dimension].add(values)
     return dict(found)
-
-
-def _boxes(filter_: Filter) -> list[Box]:
-    try:
-        return written_boxes(filter_)
-    except TooManyAlternatives:
-        return [one.box for one in cover(filter_).alternatives]
 
 
 def _some_filters(table: FilterTable) -> Iterator[Filter]:
@@ -118,13 +114,23 @@ def _some_filters(table: FilterTable) -> Iterator[Filter]:
 # -- plans -----------------------------------------------------------------------------------------
 
 
+def domain_of(attribute: Attribute) -> tuple[Value, Value]:
+    """`min` and `max`; None where the schema gives none, or none that can be divided: an infinity
+    or NaN."""
+    return _finite(attribute.min), _finite(attribute.max)
+
+
+def _finite(value: Value) -> Value:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
 def axis_plan(
     schema: Schema, dimension: Dimension, usage: Usage | None, events: pa.Table | None
 ) -> AxisPlan | None:
     """None: nothing is known about where its values lie."""
     attribute = schema.attribute(dimension.attribute)
     type_ = attribute.type
-    has_domain = attribute.min is not None and attribute.max is not None
+    has_domain = None not in domain_of(attribute)
     if attribute.values and not dimension.backwards:
         keys = tuple(to_key(type_, value) for value in attribute.values)
         return AxisPlan(dimension, type_, "listed", values=keys)
@@ -140,7 +146,7 @@ def axis_plan(
 def _linear_plan(
     attribute: Attribute, usage: Usage | None, events: pa.Table | None
 ) -> AxisPlan | None:
-    low, high = attribute.min, attribute.max
+    low, high = domain_of(attribute)
     note = None
     if low is None or high is None:
         seen = [*_seen(attribute, events), *_constants(attribute.type, usage)]
@@ -174,7 +180,7 @@ def _constants(type_: Type, usage: Usage | None) -> list[Value]:
             value = from_key(type_, key)
         except OverflowError:  # a moment beyond the years that Python knows
             continue
-        if not isinstance(value, float) or isfinite(value):
+        if _finite(value) is not None:
             found.append(value)
     return found
 
@@ -186,27 +192,54 @@ def _shown(value: Value) -> str:
 def _text_plan(
     attribute: Attribute, dimension: Dimension, usage: Usage | None, events: pa.Table | None
 ) -> AxisPlan:
-    """From the first to the last text seen, but for a few odd ones; behind what they all begin
-    with, because eight bytes of `http://www.` tell nothing apart."""
-    ends = _text_ends(attribute, dimension, events)
-    if ends is None and usage is not None and usage.low is not None and usage.high is not None:
-        ends = usage.low, usage.high
-    has_domain = attribute.min is not None and attribute.max is not None
-    if ends is None and has_domain and not dimension.backwards:
-        ends = to_key(attribute.type, attribute.min), to_key(attribute.type, attribute.max)
+    """From the first to the last text known; behind what they all begin with, because eight bytes
+    of `http://www.` tell nothing apart."""
+    ends = _text_ends(attribute, dimension, usage, events)
     if ends is None:
         return AxisPlan(dimension, attribute.type, "text")
-    low, high = ends
-    assert isinstance(low, bytes) and isinstance(high, bytes)
+    low, high = ends.low, ends.high
     shared = (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
     prefix = low[: next(shared, min(len(low), len(high)))]
     first, last = (head_of_text(end[len(prefix) :]) for end in (low, high))
-    return AxisPlan(dimension, attribute.type, "text", heads=(first, last), prefix=prefix)
+    return AxisPlan(
+        dimension,
+        attribute.type,
+        "text",
+        heads=(first, last),
+        prefix=prefix,
+        note=None if ends.seen_in is None else _text_note(dimension, ends),
+    )
+
+
+@dataclass(frozen=True)
+class _TextEnds:
+    """The first and the last text, as keys of the dimension. `seen_in` None: said by the schema."""
+
+    low: bytes
+    high: bytes
+    seen_in: str | None = None
 
 
 def _text_ends(
+    attribute: Attribute, dimension: Dimension, usage: Usage | None, events: pa.Table | None
+) -> _TextEnds | None:
+    """None: nothing says where its texts lie."""
+    seen = _seen_texts(attribute, dimension, events)
+    if seen is not None:
+        return _TextEnds(*seen, "sampled events")
+    if usage is not None and isinstance(usage.low, bytes) and isinstance(usage.high, bytes):
+        return _TextEnds(usage.low, usage.high, "sampled subscriptions")
+    # Read backwards, they lie elsewhere.
+    low, high = (None, None) if dimension.backwards else domain_of(attribute)
+    if isinstance(low, str) and isinstance(high, str):
+        return _TextEnds(low.encode(), high.encode())
+    return None
+
+
+def _seen_texts(
     attribute: Attribute, dimension: Dimension, events: pa.Table | None
-) -> tuple[Key, Key] | None:
+) -> tuple[bytes, bytes] | None:
+    """The first and the last text of the sampled events, but for a few odd ones."""
     if events is None or not events.num_rows:
         return None
     texts = events.column(attribute.name).unique().drop_null()
@@ -218,3 +251,15 @@ def _text_ends(
     ordered = (backwards(keys) if dimension.backwards else keys).sort()
     odd = int(len(ordered) * ODD_TEXTS)
     return ordered[odd].as_py(), ordered[len(ordered) - 1 - odd].as_py()
+
+
+def _text_note(dimension: Dimension, ends: _TextEnds) -> str:
+    low, high = (_shown_text(end, dimension.backwards) for end in (ends.low, ends.high))
+    name = f"`{dimension.attribute}`" + (" read backwards" if dimension.backwards else "")
+    return f"domain of {name} {low}…{high} taken from the {ends.seen_in}"
+
+
+def _shown_text(key: bytes, turned: bool) -> str:
+    # A key may end within a character: it is the end of a range of texts, not one of them.
+    text = (key[::-1] if turned else key).decode(errors="replace")
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…")

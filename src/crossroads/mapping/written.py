@@ -9,7 +9,7 @@ for different constants.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise, product
+from itertools import product
 
 from crossroads.model.atoms import Dimension, atom, equal_range, known, necessary
 from crossroads.model.columnar import ALTERNATIVES_MAX, OPPOSITE, TooManyAlternatives
@@ -29,9 +29,17 @@ from crossroads.model.filter import (
     Or,
     Predicate,
 )
-from crossroads.model.intervals import ValueSet, all_values, only_null, value_set
-from crossroads.model.normal import Box
+from crossroads.model.intervals import Interval, ValueSet, all_values, only_null, value_set
+from crossroads.model.normal import Box, cover
 from crossroads.model.types import Key, Type, key_bounds
+
+
+def alternatives_of(filter_: Filter) -> list[Box]:
+    """As written; where those would be too many, as the normal form covers them."""
+    try:
+        return written_boxes(filter_)
+    except TooManyAlternatives:
+        return [one.box for one in cover(filter_).alternatives]
 
 
 def written_boxes(filter_: Filter) -> list[Box]:
@@ -113,13 +121,13 @@ def _comparison(type_: Type, op: Comparison, literal: Literal, wanted: bool) -> 
             return []
         return [only_null(type_) if wanted else all_values(type_)]
     least, beyond = key_bounds(type_)
-    low, high = equal_range(type_, literal)
+    low, high = _equal_range(type_, literal)
     equal, less, more = (low, high), (least, low), (high, beyond)
     if op == "<=>":
         if wanted:
             return _stretches(type_, [equal])
         return [*_stretches(type_, [less, more]), only_null(type_)]
-    parts: dict[Comparison, list[tuple[Key | None, Key | None]]] = {
+    parts: dict[Comparison, list[Interval]] = {
         "=": [equal],
         "<>": [less, more],
         "<": [less],
@@ -133,18 +141,21 @@ def _comparison(type_: Type, op: Comparison, literal: Literal, wanted: bool) -> 
 def _membership(type_: Type, options: tuple[Literal, ...], wanted: bool) -> list[ValueSet]:
     if not wanted and any(option.value is None for option in options):
         return []  # not found is unknown
-    ranges = [equal_range(type_, option) for option in options if option.value is not None]
+    ranges = [_equal_range(type_, option) for option in options if option.value is not None]
     if wanted:
         return _stretches(type_, ranges)
     least, beyond = key_bounds(type_)
-    ends = [(least, least), *sorted(ranges, key=lambda one: one[0]), (beyond, beyond)]
-    return _stretches(type_, [(one[1], other[0]) for one, other in pairwise(ends)])
+    ranges.sort()
+    starts, ends = [least, *(end for _, end in ranges)], [*(low for low, _ in ranges), beyond]
+    return _stretches(type_, zip(starts, ends, strict=True))
 
 
-def _stretches(type_: Type, intervals: Iterable[tuple[Key | None, Key | None]]) -> list[ValueSet]:
-    """Those that are not empty. A start of None lies behind every key."""
-    return [
-        found
-        for low, high in intervals
-        if low is not None and (found := value_set(type_, [(low, high)]))
-    ]
+def _equal_range(type_: Type, literal: Literal) -> tuple[Key, Key]:
+    low, high = equal_range(type_, literal)
+    assert high is not None, "behind the key of a literal there is always another"
+    return low, high
+
+
+def _stretches(type_: Type, intervals: Iterable[Interval]) -> list[ValueSet]:
+    """Those that are not empty."""
+    return [found for interval in intervals if (found := value_set(type_, [interval]))]

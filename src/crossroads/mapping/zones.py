@@ -70,9 +70,9 @@ class Zones(Mapping):
         visits = np.bincount(visited, minlength=tree.zones)
         return {"tree": tree.to_json(), "replicas": replicas(visits, hot_factor).tolist()}
 
-    @staticmethod
-    def bits_needed(parameters: Dict[str, Any]) -> int:
-        """m: enough for the number of every zone."""
+    @classmethod
+    def bits_needed(cls, axes: Sequence[Axis], parameters: Dict[str, Any]) -> int:
+        """Enough for the number of every zone."""
         return max(1, (ZoneTree.from_json(parameters["tree"]).zones - 1).bit_length())
 
     def subscription_keys(self, filter_: Filter) -> SubscriptionKeys:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql import types as T  # noqa: N812
 
 from crossroads.errors import IndexFileError, SourceError
-from crossroads.indexfile import cached_index, open_index
+from crossroads.indexfile import OpenedIndex, cached_index, open_index
 from crossroads.model.schema import Schema
 from crossroads.pipeline.blocks import DATA, KIND, NUMBER, TURN, Batches, Block, grouped
 from crossroads.pipeline.cellindex import CellIndex, save_cell
@@ -88,19 +88,26 @@ class StoredSet(BuiltSet):
             return pa.ipc.open_file(source).read_all()
 
     def path(self, file: StoredFile) -> Path:
-        return self.folder.fetch(file.name, file.bytes)
+        if file.kind == ROWS:
+            self._index(file)  # whole, before anybody opens it by its path
+        return self._here(file)
 
     def open(self, cell: int) -> CellIndex:
-        file = self.manifest.of_kind(ROWS)[cell]
+        return CellIndex(cell, self._index(self.manifest.of_kind(ROWS)[cell]))
+
+    def _index(self, file: StoredFile) -> OpenedIndex:
         try:
-            return CellIndex(cell, cached_index(self.path(file), verify=self.verify))
+            return cached_index(self._here(file), verify=self.verify)
         except IndexFileError:
             # A copy on this host may have made room for another between the look and the opening,
             # or be damaged: then it is fetched once more.
             if self.folder.local is not None:
                 raise
-            self.path(file).unlink(missing_ok=True)
-            return CellIndex(cell, cached_index(self.path(file), verify=self.verify))
+            self._here(file).unlink(missing_ok=True)
+            return cached_index(self._here(file), verify=self.verify)
+
+    def _here(self, file: StoredFile) -> Path:
+        return self.folder.fetch(file.name, file.bytes)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ def fitted(wanted: Wanted, looked: Looked, cores: int) -> Pinned:
     cells = balanced(mapping, sample, asked)
     problem = explosion(mapping, sample, cells)
     if problem is not None:
-        raise UsageError(problem, hint="--mapping and --cells choose another one")
+        raise UsageError(problem, hint="crossroads advise says what each would do with your data")
     return Pinned(mapping, cells, asked)
 
 

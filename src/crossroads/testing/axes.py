@@ -39,18 +39,20 @@ def axis(draw: st.DrawFn, attribute: Attribute, backwards: bool = False) -> Axis
     pool = [value for value in pools.pool(type_) if not _endless(value)]
     ends = sorted(draw(st.tuples(st.sampled_from(pool), st.sampled_from(pool))))  # type: ignore[type-var]
     kind = draw(st.sampled_from(("linear", "listed", "hashed")))
+    intervals = draw(st.none() | st.integers(1, min(20, 1 << bits)))
     if backwards or (type_.is_text and kind == "linear"):
         texts = [str(one).encode()[:: -1 if backwards else 1] for one in ends]
         prefix = texts[0][: draw(st.integers(0, 3))]
         low, high = sorted(head_of_text(text.removeprefix(prefix)) for text in texts)
-        return text_axis(Dimension(attribute.name, backwards), type_, low, high, bits, prefix)
+        dimension = Dimension(attribute.name, backwards)
+        return text_axis(dimension, type_, low, high, bits, prefix, intervals)
     if kind == "linear":
-        intervals = draw(st.none() | st.integers(1, 20))
         return linear_axis(attribute.name, type_, ends[0], ends[1], bits, intervals)
     if kind == "listed":
         listed = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=5))
-        return listed_axis(attribute.name, type_, [to_key(type_, one) for one in listed], bits)
-    return hashed_axis(attribute.name, type_, bits)
+        keys = [to_key(type_, one) for one in listed]
+        return listed_axis(attribute.name, type_, keys, bits, intervals)
+    return hashed_axis(attribute.name, type_, bits, intervals)
 
 
 def _endless(value: object) -> bool:

@@ -16,6 +16,7 @@ operators stop the query where ours give NULL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -24,10 +25,13 @@ from hypothesis import strategies as st
 
 from crossroads.errors import FilterError
 from crossroads.model.filter import ArithmeticOp
+from crossroads.model.literals import quote_text
 from crossroads.model.parse import parse
+from crossroads.model.scan import LiteralKind, LiteralText, scan
 from crossroads.model.schema import Attribute, Schema
 from crossroads.model.show import show_name
-from crossroads.model.types import BIGINT, Kind, Type, Value
+from crossroads.model.types import BIGINT, Kind, Type, Value, to_key
+from crossroads.model.values import text_of
 from crossroads.testing import pools
 from crossroads.testing.constants import (
     COMPARABLE_KINDS,
@@ -42,7 +46,14 @@ Event = dict[str, Value]
 ID = "id"  # every schema has it: a bigint that is never NULL
 _NAMES = ("a", "b", "price", "Symbol", "order.total", "two words", "date", "select", "日付", "x1")
 _KINDS = tuple(kind for kind in Kind if kind is not Kind.VOID)
+_DOMAINS = ("none", "none", "values", "both", "min", "max")
 _COMPARISONS = ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=")
+# As columns of them are read: no exponent, no suffix, at most 15 digits.
+_PLAIN_NUMBERS = (
+    *("0", "1", "2", "3", "5", "7", "10", "007", "2147483647", "2147483648", "900719925474099"),
+    *("1.0", "2.5", "2.50", ".5", "0.01", "0.005", "999.99", "0.1"),
+)
+_MOMENT = re.compile(r"['\"]\d+-\d+-\d")
 _TRY: dict[ArithmeticOp, str] = {
     "+": "try_add",
     "-": "try_subtract",
@@ -84,14 +95,41 @@ def types(kinds: Collection[Kind] = _KINDS) -> st.SearchStrategy[Type]:
 
 @st.composite
 def schemas(
-    draw: st.DrawFn, *, max_attributes: int = 6, kinds: Collection[Kind] = _KINDS
+    draw: st.DrawFn,
+    *,
+    max_attributes: int = 6,
+    kinds: Collection[Kind] = _KINDS,
+    domains: bool = False,
 ) -> Schema:
-    """`id` and up to `max_attributes` others, some with names that need quoting."""
+    """`id` and up to `max_attributes` others, some with names that need quoting.
+
+    `domains`: some attributes have one, and `events` keeps to none of them.
+    """
     names = draw(
         st.lists(st.sampled_from(_NAMES), min_size=1, max_size=max_attributes, unique=True)
     )
-    drawn = [Attribute(name=name, type=draw(types(kinds))) for name in names]
+    drawn = [draw(_attribute(name, draw(types(kinds)), domains)) for name in names]
     return Schema("random", (ID,), (Attribute(name=ID, type=BIGINT), *drawn))
+
+
+@st.composite
+def _attribute(draw: st.DrawFn, name: str, type_: Type, domains: bool) -> Attribute:
+    """`domains`: some have an enumeration, or one or both ends of a domain, infinite ones too."""
+    domain = draw(st.sampled_from(_DOMAINS)) if domains else "none"
+    if domain == "none":
+        return Attribute(name=name, type=type_)
+    pool = [value for value in pools.pool(type_) if value == value]  # NaN is no end of anything
+    if domain == "values":
+        listed = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4))
+        return Attribute(name=name, type=type_, values=tuple(dict.fromkeys(listed)))
+    ends = draw(st.tuples(st.sampled_from(pool), st.sampled_from(pool)))
+    low, high = sorted(ends, key=lambda value: to_key(type_, value))
+    return Attribute(
+        name=name,
+        type=type_,
+        min=low if domain in ("both", "min") else None,
+        max=high if domain in ("both", "max") else None,
+    )
 
 
 def values(type_: Type) -> st.SearchStrategy[Value]:
@@ -148,6 +186,57 @@ def filter_twins(
     for _ in range(depth):
         found = st.one_of(leaf, _combined(found))
     return found
+
+
+@st.composite
+def filters_alike(draw: st.DrawFn, schema: Schema, *, size: int = 5, depth: int = 2) -> list[str]:
+    """Filters of one shape with constants of their own: `model.shapes` reads them as columns."""
+    text = draw(filters(schema, depth=depth, arithmetic=False))
+    others = [draw(_refilled(text)) for _ in range(size - 1)]
+    return [text, *(other if _parses(other, schema) else text for other in others)]
+
+
+@st.composite
+def filter_lists(
+    draw: st.DrawFn, schema: Schema, *, depth: int = 2, max_alone: int = 4
+) -> list[str]:
+    """Both ways in which a table of filters is read: some by themselves, some of one shape."""
+    alone = draw(st.lists(filters(schema, depth=depth), min_size=1, max_size=max_alone))
+    return alone + draw(filters_alike(schema, depth=depth))
+
+
+@st.composite
+def _refilled(draw: st.DrawFn, text: str) -> str:
+    """The same filter with other constants; they may not fit where these stood."""
+    pieces: list[str] = []
+    done = 0
+    for literal in scan(text).literals:
+        before = text[done : literal.start]
+        # What follows ESCAPE belongs to the shape: it says how the pattern is read.
+        stays = before.rstrip().upper().endswith("ESCAPE")
+        pieces += [before, literal.text if stays else draw(_constant_like(literal))]
+        done = literal.start + len(literal.text)
+    return "".join([*pieces, text[done:]])
+
+
+def _constant_like(literal: LiteralText) -> st.SearchStrategy[str]:
+    """Another constant of that kind, written plainly: the odd ways are not read as columns."""
+    if literal.kind is LiteralKind.NUMBER:
+        return st.sampled_from(_PLAIN_NUMBERS)
+    if literal.kind is LiteralKind.STRING and not _MOMENT.match(literal.text):
+        pieces = TextConstants.pieces((*pools.TEXTS, *pools.URLS, *pools.PATHS))
+        forms = st.sampled_from(("{}", "{}", "{}", "{}%", "%{}", "%{}%"))
+        return st.builds(str.format, forms, st.sampled_from(pieces)).map(quote_text)
+    moments = pools.TIMESTAMPS if len(literal.text) > len("'0001-01-01'") else pools.DATES
+    return st.sampled_from(moments).map(lambda moment: f"'{text_of(moment)}'")
+
+
+def _parses(text: str, schema: Schema) -> bool:
+    try:
+        parse(text, schema)
+    except FilterError:
+        return False
+    return True
 
 
 @st.composite
