@@ -50,7 +50,7 @@ def _rows(results: list[dict[str, Any]], names: list[str]) -> tuple[Floats, Floa
     run = [
         one
         for result in results
-        for one in result["plans"]
+        for one in (*result["plans"], *result.get("small", ()))
         if one["predicted"] is not None and (one["seconds"] or one["stopped"])
     ]
     work = np.array([[one["work"].get(name, 0.0) for name in names] for one in run])

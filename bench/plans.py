@@ -1,12 +1,14 @@
 """Every plan with every mapping on six workloads: was the planner right?
 
     python -m bench.plans [--quick] [--only NAME] [--seed N]    (make bench-plans; most of an hour)
+    python -m bench.plans --small                               only what small jobs take
     python -m bench.plans --fit                                 prices from what was measured
 
 Plans run from the cheapest predicted to the dearest; one that takes ten times as long as the best
-so far is stopped. Those that might be the best are run three times, the others once. The page
-docs/plans.md has, per workload, predicted beside measured, the planner's choice against the best,
-and the rank correlation.
+so far is stopped. Those that might be the best are run three times, the others once. Some are run
+on a small part of the workload, too: what large ones cost says little about the least that a job
+takes. The page docs/plans.md has, per workload, predicted beside measured, the planner's choice
+against the best, and the rank correlation.
 
 `--fit` measures nothing. It foresees the measured plans once more with the estimates as they are
 now, fits the prices to what was measured, and prints what pipeline/prices.py should say; the page
@@ -31,7 +33,7 @@ from bench.planpage import QUIET, page
 from bench.planruns import Failed, Job, Runner, Stopped
 from bench.planskew import task_loads
 from bench.sizes import SEED
-from crossroads.pipeline.estimate import Estimate, estimate_of, estimates
+from crossroads.pipeline.estimate import MAPPED, UNMAPPED, Estimate, estimate_of, estimates
 from crossroads.pipeline.job import FORESEEN_STAGES, read_schema
 from crossroads.pipeline.machine import spare_memory, usable_cores
 from crossroads.pipeline.situation import Surveyed
@@ -45,7 +47,11 @@ STOP_AT = 10.0  # times the best so far
 STOP_FIRST_SECONDS = 120.0  # while nothing is known
 RUNS, RUNS_MAX = 3, 6
 CLOSE = 2.0  # times the best: only those can be the best, and are run three times
-QUICK, WARM, LOADS = 0.05, 0.01, 0.1  # shares of the full sizes
+QUICK, SMALL, LOADS = 0.05, 0.01, 0.1  # shares of the full sizes
+SMALL_PLANS = (
+    *((plan, None) for plan in UNMAPPED),
+    *((plan, "key-space-split") for plan in MAPPED),
+)
 
 
 @dataclass
@@ -102,9 +108,10 @@ def measure(name: str, scale: float, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         folder, small = Path(scratch, "in"), Path(scratch, "small")
         WORKLOADS[name](folder, scale, seed)
-        WORKLOADS[name](small, WARM, seed)
+        WORKLOADS[name](small, SMALL, seed)
         with Runner(small) as runner:
             found = list(_all(folder, runner))
+            few = list(_small(small, runner))
         rows = rows_of(surveyed(folder))
     best = min((one.seconds for one in found if one.seconds is not None), default=None)
     answers = {one.notifications for one in found if one.notifications is not None}
@@ -117,7 +124,27 @@ def measure(name: str, scale: float, seed: int) -> dict[str, Any]:
         "rows": rows,
         "best": best,
         "plans": [asdict(one) for one in found],
+        "small": [asdict(one) for one in few],
     }
+
+
+def measure_small(name: str, seed: int) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as scratch:
+        WORKLOADS[name](Path(scratch, "small"), SMALL, seed)
+        with Runner(Path(scratch, "small")) as runner:
+            return [asdict(one) for one in _small(Path(scratch, "small"), runner)]
+
+
+def _small(folder: Path, runner: Runner) -> Iterator[Measured]:
+    seen = surveyed(folder)
+    for plan, mapping in SMALL_PLANS:
+        one = Measured(plan, mapping, None, None)
+        one.foreseen(estimate_of(seen, plan, mapping))
+        _run(one, str(folder), runner, None)
+        print(
+            f"  small {one.name}: predicted {one.predicted}, {one.seconds or one.note}", flush=True
+        )
+        yield one
 
 
 def _all(folder: Path, runner: Runner) -> Iterator[Measured]:
@@ -171,19 +198,25 @@ def _again(times: list[tuple[float, float]], best: float | None) -> bool:
 
 def foresee_again(result: dict[str, Any]) -> None:
     """The measured plans, with as many cells as they were measured with; in place."""
+    name, seed = result["workload"], result["seed"]
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch, "in")
-        WORKLOADS[result["workload"]](folder, result["scale"], result["seed"])
+        folder, small = Path(scratch, "in"), Path(scratch, "small")
+        WORKLOADS[name](folder, result["scale"], seed)
+        WORKLOADS[name](small, SMALL, seed)
         seen = surveyed(folder)
         if rows_of(seen) != result["rows"]:
-            name = result["workload"]
             raise SystemExit(f"{name} was measured at another size: --only {name!r} measures again")
-        for plan in result["plans"]:
-            if plan["seconds"] is not None or plan["stopped"] is not None:
-                one = Measured(plan["plan"], plan["mapping"], plan["cells"], None)
-                one.foreseen(estimate_of(seen, one.plan, one.mapping, one.cells))
-                plan |= {"predicted": one.predicted, "work": one.work}
+        _foresee(result["plans"], seen)
+        _foresee(result["small"], surveyed(small))
     result["plans"].sort(key=lambda plan: (plan["predicted"] is None, plan["predicted"] or 0.0))
+
+
+def _foresee(plans: list[dict[str, Any]], seen: Surveyed) -> None:
+    for plan in plans:
+        if plan["seconds"] is not None or plan["stopped"] is not None:
+            one = Measured(plan["plan"], plan["mapping"], plan["cells"], None)
+            one.foreseen(estimate_of(seen, one.plan, one.mapping, one.cells))
+            plan |= {"predicted": one.predicted, "work": one.work}
 
 
 def _known() -> dict[str, dict[str, Any]]:
@@ -203,20 +236,25 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a twentieth of the sizes")
     parser.add_argument("--only", default="", help="workloads whose name has this; the others stay")
     parser.add_argument("--seed", type=int, default=SEED, help="of the workloads")
+    parser.add_argument("--small", action="store_true", help="small jobs again, the others stay")
     parser.add_argument("--fit", action="store_true", help="fit prices to the last measurements")
     options = parser.parse_args()
     scale = QUICK if options.quick else 1.0
-    known = _known() if options.fit or options.only else {}
-    if options.fit:
-        for result in known.values():
-            foresee_again(result)
-        print(fitted_prices([*known.values()]))
+    known = _known() if options.fit or options.only or options.small else {}
     for name in () if options.fit else WORKLOADS:
-        if options.only in name:
-            print(name, flush=True)
+        if options.only not in name:
+            continue
+        print(name, flush=True)
+        if options.small:
+            known[name]["small"] = measure_small(name, options.seed)
+        else:
             known[name] = measure(name, scale, options.seed)
-            _keep(known)
+        _keep(known)
+    for result in known.values():  # what was measured before this run, as it is foreseen now
+        foresee_again(result)
     _keep(known)
+    if options.fit:
+        print(fitted_prices([*known.values()]))
     results = [known[name] for name in WORKLOADS if name in known]
     loads = {name: loads_of(name, options.seed) for name in WORKLOADS}
     text = page(results, unseen(results), loads)

@@ -278,3 +278,16 @@ def test_a_widened_box_and_its_exact_neighbour_report_once() -> None:
     assert index.match({"id": 1, "x": 2, "y": 3}) == [0]
     assert index.match({"id": 1, "x": 3, "y": 3}) == [0]
     assert index.match({"id": 1, "x": 2, "y": 4}) == []
+
+
+def test_candidates_are_what_ranges_alone_do_not_decide() -> None:
+    schema = Schema.from_mapping({"id": "n", "attributes": {"n": "int", "t": "string"}})
+    events = pa.table({"n": range(100), "t": ["ab", "b"] * 50}).cast(schema.arrow)
+
+    def candidates(*texts: str) -> int:
+        return MatchIndex.build(read_filters(pa.array(texts), schema)).count_candidates(events)
+
+    assert candidates("n > 10", "n BETWEEN 3 AND 5") == 0
+    assert candidates("contains(t, 'a')") == 50  # those that the search finds
+    assert candidates("n >= 90 AND contains(t, 'a')") == 10  # those in the range
+    assert candidates("n > 10", "contains(t, 'a')", "n >= 90 AND t RLIKE 'a$'") == 60

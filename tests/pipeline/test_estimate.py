@@ -198,6 +198,17 @@ def test_a_mapping_that_cannot_be_fitted_is_refused_with_the_reason(large: Surve
         assert (one.refused, one.seconds, one.cells) == ("no axis to cut", inf, None)
 
 
+@pytest.mark.parametrize("text", ["contains(title, 'steel')", "title RLIKE 'st[ea]+l'"])
+@pytest.mark.parametrize("subscriptions", [1, 100])
+def test_a_few_filters_on_text_need_no_nested_loop(text: str, subscriptions: int) -> None:
+    """A text is searched for all words at once: with few of them that is quick."""
+    workload = mixed(3, 500, 1)
+    schema = Schema.from_toml(workload.schema_toml)
+    sample = Sample(read_filters(pa.array([text] * subscriptions), schema), workload.events())
+    here = Situation(Side(subscriptions, 1), Side(MILLION, 1), 2, 8 << 30, True)
+    assert estimates(Surveyed(here, sample))[0].plan == "direct"
+
+
 def test_more_cells_than_keys_are_as_many_as_there_are(large: Surveyed) -> None:
     for plan in MAPPED:
         one = estimate_of(large, plan, "zones", 1 << 20)

@@ -149,7 +149,7 @@ def _direct_work(work: _Work, here: Situation) -> Work:
 
 def _indexed_work(work: _Work, here: Situation) -> Work:
     framed = {"frames": 1.0, "frame": work.events / here.cores}
-    return {**_direct_work(work, here), **framed}
+    return {**_direct_work(work, here), **framed, "save": work.subscriptions}
 
 
 def _naive_work(work: _Work, here: Situation) -> Work:
