@@ -138,7 +138,7 @@ _HEADINGS = (
 
 
 def _print(found: Advice) -> None:
-    from crossroads.pipeline.advicepage import estimate_texts, sampled_text, side_text
+    from crossroads.pipeline.advicepage import WARM, estimate_texts, sampled_text, side_text
 
     here = found.situation
     typer.echo(f"subscriptions: {side_text(here.subscriptions)}")
@@ -146,13 +146,14 @@ def _print(found: Advice) -> None:
     typer.echo(f"sampled: {sampled_text(found)}\n")
     rows = [estimate_texts(one) for one in found.estimates]
     print_table(_HEADINGS, rows, right=range(1, len(_HEADINGS)), width=TABLE_WIDTH)
+    typer.echo(f"\n{WARM}")
     refused = [f"{one.name}: {one.refused}" for one in found.estimates if one.refused]
     if refused:
         typer.echo("\nOut of the question:")
         for line in refused:
             typer.echo(f"  {line}")
     if found.notes:
-        typer.echo("\nTaken from the data, for want of it in the schema:")
+        typer.echo("\nFitted to the data:")
         for line in found.notes:
             typer.echo(f"  {line}")
     typer.echo(f"\n{found.recommendation}\n\n  crossroads match … {found.flags}")

@@ -196,7 +196,7 @@ def show_summary(summary: dict[str, Any], output: Path) -> None:
     rows += [(f"  {name}", f"{value:.2f}") for name, value in seconds.items() if name != "total"]
     if summary.get("predicted") is not None:
         foreseen, took = summary["predicted"]["seconds"], summary["actual"]["seconds"]
-        rows.append(("predicted", f"{foreseen:.2f}, without Spark's start; it took {took:.2f}"))
+        rows.append(("predicted", f"{foreseen:.2f} on a warm Spark; it took {took:.2f}"))
     for row in rows:
         table.add_row(*row)
     console = Console()

@@ -91,9 +91,16 @@ class Advice:
 
     @property
     def notes(self) -> list[str]:
-        """What was taken from the data, by mapping."""
-        said = (f"{one.mapping}: {note}" for one in self.profiles for note in one.notes)
-        return list(dict.fromkeys(said))
+        """What mappings have taken from the data; whose it is, unless it is that of all of them."""
+        said: dict[str, list[str]] = {}
+        for one in self.profiles:
+            for note in one.notes:
+                said.setdefault(note, []).append(one.mapping)
+        every = len(self.profiles)
+        return [
+            note if len(whose) == every else f"{', '.join(whose)}: {note}"
+            for note, whose in said.items()
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, which knows no infinity."""

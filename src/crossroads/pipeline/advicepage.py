@@ -15,6 +15,10 @@ from crossroads.pipeline.page import figure, head_row, page, section
 from crossroads.pipeline.situation import Side
 from crossroads.pipeline.wording import number_text, seconds_text, share_text, size_text
 
+WARM = (
+    "Predicted time of the match on a Spark that is warm: the first job of a process takes some "
+    "seconds longer, with most plans more than ten."
+)
 HEADINGS = (
     "plan and mapping", "cells", "cells per subscription", "cells per event",
     "candidates per event", "skew", "shuffled", "index", "predicted",
@@ -67,7 +71,7 @@ def _costs(found: Sequence[Estimate]) -> str:
         for one in found
     ]
     drawn = bars(rows, title="predicted seconds by plan and mapping", powers_of="s")
-    said = "Predicted time of the match, without starting Spark. Each step is ten times as long."
+    said = f"{WARM} Each step is ten times as long."
     table = tag("div", tag("table", head_row(HEADINGS) + "".join(map(_row, found))), class_="wide")
     reasons = dict.fromkeys(f"{one.name}: {one.refused}" for one in found if one.refused)
     refused = "".join(tag("li", escape(reason)) for reason in reasons)
