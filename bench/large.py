@@ -23,6 +23,7 @@ from pathlib import Path
 from bench.processes import family_of, held_by, processes
 from bench.sizes import SEED
 from crossroads.lab.workloads import Written, uniform, write_workload
+from crossroads.pipeline.machine import usable_cores
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "large.md"
 COMMAND = Path(sys.executable).with_name("crossroads")
@@ -39,12 +40,11 @@ HEAD = """\
 
 Written by `make bench-large`; do not edit. W1 (four integer attributes, a range of 1..3% on each),
 {events:,} events, from Parquet to Parquet, filters as text. Seconds are wall-clock time of the
-whole command, start of Python and Spark included, on two cores. Memory is the highest that the
-command and all its processes held at a time; pages that they share count once. "Preparing" is the
-part of the seconds in which subscriptions are read and the index is built or found.
+whole command, start of Python and Spark included, on {cores} cores. Memory is the highest that the
+command and all its processes held at a time; pages that they share count once.
 
-| subscriptions | run | plan | seconds | preparing | memory, GiB | notifications |
-|---:|---|---|---:|---:|---:|---:|
+| subscriptions | run | plan | seconds | memory, GiB | notifications |
+|---:|---|---|---:|---:|---:|
 """
 
 
@@ -54,14 +54,13 @@ class Run:
     name: str
     plan: str
     seconds: float
-    preparing: float  # seconds: subscriptions read, index built
     memory: int  # bytes, at most
     notifications: int
 
     def row(self) -> str:
         return (
             f"| {self.subscriptions:,} | {self.name} | {self.plan} | {self.seconds:.1f} "
-            f"| {self.preparing:.1f} | {self.memory / (1 << 30):.1f} | {self.notifications:,} |"
+            f"| {self.memory / (1 << 30):.1f} | {self.notifications:,} |"
         )
 
 
@@ -76,37 +75,27 @@ def measure(count: int, events: int) -> Iterator[Run]:
 
 def _run(name: str, count: int, files: Written, output: Path, options: tuple[str, ...]) -> Run:
     given = {"schema": files.schema, "subscriptions": files.subscriptions, "events": files.events}
-    command = [str(COMMAND), "match", "--json", "--output", str(output)]
+    command = [str(COMMAND), "match", "--output", str(output)]
     for option, path in given.items():
         command += [f"--{option}", str(path)]
     started, peak = time.perf_counter(), 0
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        while process.poll() is None:
-            peak = max(peak, held_by(family_of(process.pid, processes())))
-            time.sleep(LOOK_SECONDS)
-        seconds = time.perf_counter() - started
-        assert process.stdout is not None
-        told = process.stdout.read()
+    said = output.with_name("said.txt")
+    with said.open("w") as errors:
+        process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=errors)
+    while process.poll() is None:
+        peak = max(peak, held_by(family_of(process.pid, processes())))
+        time.sleep(LOOK_SECONDS)
+    seconds = time.perf_counter() - started
     if process.returncode != 0:
-        raise SystemExit(f"{name}, {count:,} subscriptions: exit {process.returncode}: {told}")
-    summary = json.loads(told)
-    stages = summary["seconds"]
-    return Run(
-        count,
-        name,
-        summary["plan"],
-        seconds,
-        stages["subscriptions"] + stages["index"],
-        peak,
-        summary["counts"]["notifications"],
-    )
+        raise SystemExit(f"{name}, {count:,} subscriptions: {said.read_text().strip()}")
+    summary = json.loads((output / "summary.json").read_text())
+    told = summary["counts"]["notifications"]
+    return Run(count, name, summary["plan"], seconds, peak, told)
 
 
 def page(runs: list[Run], events: int) -> str:
     return (
-        HEAD.format(events=events)
+        HEAD.format(events=events, cores=usable_cores())
         + "\n".join(one.row() for one in runs)
         + "\n\n"
         + "\n".join(_growth(runs, name) for name in (AUTO, BUILT, REUSED))

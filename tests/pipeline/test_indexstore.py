@@ -186,6 +186,16 @@ def test_a_damaged_store_is_said_to_be(text: bytes, store: IndexStore) -> None:
         store.pinned(SCHEMA, None, None)
 
 
+def test_a_store_with_impossible_keys_is_damaged(store: IndexStore) -> None:
+    store.pin(SCHEMA, pinned())
+    written = json.loads(store.folder.read(STORE) or b"")
+    mapping = json.loads(written["mapping"])
+    written["mapping"] = json.dumps({**mapping, "bits": 99})
+    store.folder.replace(STORE, json.dumps(written).encode())
+    with pytest.raises(DamagedIndex, match=r"store\.json is damaged"):
+        store.pinned(SCHEMA, None, None)
+
+
 def test_a_store_of_another_release_is_said_to_be(store: IndexStore) -> None:
     store.pin(SCHEMA, pinned())
     written = json.loads(store.folder.read(STORE) or b"")

@@ -35,6 +35,7 @@ from crossroads.model.identity import event_id
 from crossroads.model.parse import parse
 from crossroads.model.schema import Schema
 from crossroads.pipeline import cellbuild, keyedset
+from crossroads.pipeline.cellbuild import Source
 from crossroads.pipeline.eventframe import read_events
 from crossroads.pipeline.job import MatchRequest, run_match
 from crossroads.pipeline.keyed import Matching, match_keyed, placement_for
@@ -398,6 +399,17 @@ def test_a_build_that_dies_leaves_nothing_that_is_used(
             files.run(index_store=str(store))
     assert not (where / "manifest.json").exists()
     assert files.check(index_store=str(store))["index"] == "built"
+
+
+def test_a_file_that_is_gone_has_changed(tmp_path: Path) -> None:
+    files = Files(tmp_path, random_events(4, 20), ["k = 1"])
+    found = list_files(tmp_path / "subscriptions.parquet")
+    source = Source.of(found, plan_splits(found, None))
+    assert source.is_unchanged()
+    files.write_subscriptions()
+    assert not source.is_unchanged()
+    (tmp_path / "subscriptions.parquet").unlink()
+    assert not source.is_unchanged()
 
 
 @pytest.mark.parametrize("stored", [True, False])

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from crossroads.errors import UsageError
 from crossroads.lab.workloads import Written, stocks, uniform, write_workload
 from crossroads.pipeline import planner
 from crossroads.pipeline.job import FORESEEN_STAGES, MatchRequest, read_schema, run_match
@@ -52,6 +53,19 @@ def test_the_cores_are_those_of_the_master(
     assert local_cores(master) == cores
     found = chosen(files, master=master).surveyed
     assert found is not None and found.situation.cores == cores
+
+
+@pytest.mark.parametrize("master", ["local[0]", "local-cluster[2,1]", "nonsense"])
+def test_a_master_that_is_none_is_said_at_once(master: str, files: Written, tmp_path: Path) -> None:
+    request = MatchRequest(
+        schema=files.schema,
+        subscriptions=files.subscriptions,
+        events=files.events,
+        output=tmp_path / "out",
+        master=master,
+    )
+    with pytest.raises(UsageError, match="is not a Spark master"):
+        run_match(request)
 
 
 def test_all_cores_unless_it_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:

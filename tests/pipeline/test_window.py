@@ -19,7 +19,7 @@ from crossroads.errors import UsageError
 from crossroads.lab.workloads import stocks
 from crossroads.model.schema import Schema
 from crossroads.pipeline import job, raw
-from crossroads.pipeline.job import MatchRequest, run_match
+from crossroads.pipeline.job import MatchRequest, nothing_usable, run_match
 from crossroads.pipeline.reading import read_split
 from crossroads.pipeline.source import list_files, plan_splits
 from crossroads.pipeline.window import Window, window_of
@@ -236,4 +236,6 @@ def test_a_window_without_any_event_is_said(tmp_path: Path) -> None:
         )
     )
     assert summary["counts"]["events_outside"] == 2
-    assert "all 2 events are outside the window, or have no day" in summary["warnings"]
+    said = "no event is inside the window: 2 are outside, or have no day"
+    assert said in summary["warnings"]
+    assert nothing_usable(summary) is None

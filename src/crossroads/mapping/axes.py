@@ -252,7 +252,7 @@ def _size(attribute: str, bits: int, intervals: int | None, distinct: int) -> in
         raise UsageError(
             f"{intervals:,} intervals of {attribute} are more than the {room:,} positions "
             f"of {bits} bits",
-            hint="take more bits, or fewer intervals",
+            hint="take fewer intervals",
         )
     return min(intervals, distinct)
 

@@ -96,14 +96,15 @@ class StoredSet(BuiltSet):
         return CellIndex(cell, self._index(self.manifest.of_kind(ROWS)[cell]))
 
     def _index(self, file: StoredFile) -> OpenedIndex:
+        copy = self._here(file)
         try:
-            return cached_index(self._here(file), verify=self.verify)
+            return cached_index(copy, verify=self.verify)
         except IndexFileError:
             # A copy on this host may have made room for another between the look and the opening,
             # or be damaged: then it is fetched once more.
             if self.folder.local is not None:
                 raise
-            self._here(file).unlink(missing_ok=True)
+            copy.unlink(missing_ok=True)
             return cached_index(self._here(file), verify=self.verify)
 
     def _here(self, file: StoredFile) -> Path:
@@ -153,7 +154,10 @@ class Source:
 
     def is_unchanged(self) -> bool:
         """What was read under this hash has it: else later jobs would be served other content."""
-        return _states(self.files) == self.states
+        try:
+            return _states(self.files) == self.states
+        except SourceError:  # gone
+            return False
 
     def file_of(self) -> dict[int, int]:
         """By split which of the files, in order, it is of."""

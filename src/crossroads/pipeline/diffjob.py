@@ -130,7 +130,7 @@ def _refuse_useless(request: DiffRequest, old: SubscriptionSet, new: Subscriptio
 def no_usable_event(summary: dict[str, Any]) -> InputError | None:
     """Compared, but to no purpose: every event was rejected."""
     events = summary["events"]
-    if events is None or events["used"] or not events["rejected"]:
+    if events is None or events["used"] or events["outside"] or not events["rejected"]:
         return None
     return InputError(
         f"all {events['rejected']:,} events were rejected: nothing is known of the difference",

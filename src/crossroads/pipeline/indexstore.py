@@ -120,7 +120,7 @@ class IndexStore:
             version, described, hash_ = read["format"], read["schema"], read["schema_hash"]
             spec = MappingSpec.from_json(read["mapping"])
             cells_there, asked = Cells.from_json(read["cells"]), int(read["asked"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, UsageError) as error:
             raise self._damaged(STORE) from error
         if version != FORMAT_VERSION:
             raise ForeignIndex(

@@ -64,6 +64,7 @@ from crossroads.pipeline.planner import (
     runs_locally,
 )
 from crossroads.pipeline.raw import Reject
+from crossroads.pipeline.session import checked_master
 from crossroads.pipeline.source import (
     SPLIT_BYTES,
     SourceFile,
@@ -159,6 +160,7 @@ class Run:
     scratch: ExitStack  # closed when the run is over, however it ends
     window: Window | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    waited: float = 0.0  # seconds, for Spark to start
     plan: Plan = "auto"
     chosen: Chosen | None = None
     files: list[SourceFile] = field(default_factory=list)
@@ -176,7 +178,11 @@ class Run:
 
     @property
     def spark(self) -> SparkSession:
-        return self.session.result()
+        """Waited for, if it is not there yet; that is nobody's work."""
+        begun = time.perf_counter()
+        found = self.session.result()
+        self.waited += time.perf_counter() - begun
+        return found
 
     @property
     def subscribed(self) -> SubscriptionSet:
@@ -204,6 +210,8 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
     refuse_overlap(request.output, (request.schema, request.subscriptions, request.events))
     notify = _notify(request, schema)
     check_keys(request, schema)
+    if request.master is not None:
+        checked_master(request.master)
     window = window_of(schema, request.since, request.until, request.time)
     for given in (request.subscriptions, request.events):
         list_files(given)  # what is not there is said at once, before Spark starts
@@ -228,15 +236,23 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             reporter.stage(name)
             if session.done():
                 session.result()  # no Java, too little memory: before the work, not after it
-            started = time.perf_counter()
-            stage(run)
-            run.seconds[name] = round(time.perf_counter() - started, 3)
+            _timed(run, name, stage)
         summary = _summary(run)
         summary["seconds"]["total"] = round(time.perf_counter() - begun, 3)
         write_summary(output.staging, summary)
         _refuse_if_strict(run)
         output.commit()
     return run.summary
+
+
+def _timed(run: Run, name: str, stage: Stage) -> None:
+    """What a stage waits for Spark is counted under `spark`, whichever needs it first."""
+    begun, waited = time.perf_counter(), run.waited
+    stage(run)
+    waited = run.waited - waited
+    took = time.perf_counter() - begun - waited
+    for what, seconds in ((name, took), ("spark", waited)):
+        run.seconds[what] = round(run.seconds.get(what, 0.0) + seconds, 3)
 
 
 def read_schema(given: Schema | str | Path) -> Schema:
@@ -298,7 +314,7 @@ def plan_run(run: Run) -> None:
     """Which plan; samples of both sides are read if it is not known yet."""
     request = run.request
     if needs_survey(request.plan) and not runs_locally(request.master):
-        run.session.result()  # only the cluster knows how many cores it has
+        run.spark.range(1).count()  # how many cores there are, executors say once they are there
     run.chosen = choose_plan(
         request.plan,
         run.schema,
@@ -507,9 +523,9 @@ def _summary(run: Run) -> dict[str, Any]:
     if run.window is not None:
         run.summary |= {"window": run.window.described()}
         if total.outside and not total.events:
-            time_ = run.window.attribute
             run.summary["warnings"].append(
-                f"all {total.outside:,} events are outside the window, or have no {time_}"
+                f"no event is inside the window: {total.outside:,} are outside, or have no "
+                f"{run.window.attribute}"
             )
     chosen = run.chosen
     if chosen is not None:
@@ -568,7 +584,8 @@ def nothing_usable(summary: dict[str, Any]) -> InputError | None:
     if not counts["subscriptions"] and not counts["subscriptions_rejected"]:
         return InputError("there are no subscriptions", hint="add rows to the subscriptions file")
     for what in ("subscriptions", "events"):
-        if not counts[what] and counts[f"{what}_rejected"]:
+        unused = counts.get(f"{what}_outside", 0)  # good ones, but not of the window
+        if not counts[what] and not unused and counts[f"{what}_rejected"]:
             return InputError(
                 f"all {counts[f'{what}_rejected']} {what} were rejected",
                 hint=f"the reasons are in rejected_{what}/ of the output",

@@ -94,12 +94,16 @@ def choose_plan(
     surveyed = Surveyed(here, seen.sample)
     if asked == "sql":
         best = sql_estimate(surveyed, (mapping,) if mapping else MAPPINGS, cells)
-        fitted = surveyed.mapping(best.mapping or "")
-        notes = () if isinstance(fitted, str) else fitted.spec.notes
-        return Chosen("sql", best.mapping, best.cells, (best,), surveyed, notes)
-    found = estimates(surveyed)
+        return _chosen([best], surveyed)
+    return _chosen(estimates(surveyed), surveyed)
+
+
+def _chosen(found: Sequence[Estimate], surveyed: Surveyed) -> Chosen:
+    """The first of them. Plan `keyed` fits its mapping anew, and says itself how."""
     best = found[0]
-    return Chosen(best.plan, best.mapping, best.cells, found, surveyed)  # type: ignore[arg-type]
+    fitted = surveyed.mapping(best.mapping) if best.plan == "sql" and best.mapping else ""
+    notes = () if isinstance(fitted, str) else fitted.spec.notes
+    return Chosen(best.plan, best.mapping, best.cells, found, surveyed, notes)  # type: ignore[arg-type]
 
 
 def needs_survey(asked: Plan) -> bool:
@@ -121,10 +125,10 @@ def runs_locally(master: str | None) -> bool:
 
 def _cores(master: str | None) -> int:
     there = existing_session()
-    if there is not None:
-        return int(there.sparkContext.defaultParallelism)
-    given = master or default_master()
-    return local_cores(given) if is_local(given) else usable_cores()
+    given = str(there.sparkContext.master) if there is not None else master or default_master()
+    if is_local(given):
+        return local_cores(given)
+    return usable_cores() if there is None else int(there.sparkContext.defaultParallelism)
 
 
 def meeting_of(chosen: Chosen, spark: SparkSession) -> Meeting:

@@ -107,7 +107,7 @@ def local_cores(master: str) -> int:
     numbers = re.findall(r"\d+|\*", master)
     if master.startswith("local-cluster"):
         workers, cores, _ = map(int, numbers)
-        return workers * cores
+        return max(1, workers * cores)
     if not numbers:
         return 1
     return usable_cores() if numbers[0] == "*" else int(numbers[0])

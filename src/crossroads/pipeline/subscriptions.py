@@ -49,7 +49,7 @@ class SubscriptionSet:
     table: FilterTable
     rejects: list[Reject]
     content_hash: str
-    nameless: frozenset[str] = frozenset()  # ids that stand for no place: they are repeated
+    nameless: frozenset[str] = frozenset()  # ids of rows without a place: repeated, or nobody's
     version: int = FIRST_VERSION
 
     @property
