@@ -34,7 +34,8 @@ from bench.planruns import Failed, Job, Runner, Stopped
 from bench.planskew import task_loads
 from bench.sizes import SEED
 from crossroads.pipeline.estimate import MAPPED, UNMAPPED, Estimate, estimate_of, estimates
-from crossroads.pipeline.job import FORESEEN_STAGES, read_schema
+from crossroads.pipeline.job import read_schema
+from crossroads.pipeline.jobsummary import FORESEEN_STAGES
 from crossroads.pipeline.machine import spare_memory, usable_cores
 from crossroads.pipeline.situation import Surveyed
 from crossroads.pipeline.survey import survey

@@ -12,7 +12,8 @@ import pytest
 from crossroads.errors import UsageError
 from crossroads.lab.workloads import Written, stocks, uniform, write_workload
 from crossroads.pipeline import planner
-from crossroads.pipeline.job import FORESEEN_STAGES, MatchRequest, read_schema, run_match
+from crossroads.pipeline.job import MatchRequest, read_schema, run_match
+from crossroads.pipeline.jobsummary import FORESEEN_STAGES
 from crossroads.pipeline.planner import Chosen, choose_plan
 from crossroads.pipeline.session import local_cores
 from crossroads.pipeline.window import window_of

@@ -19,7 +19,8 @@ from crossroads.errors import UsageError
 from crossroads.lab.workloads import stocks
 from crossroads.model.schema import Schema
 from crossroads.pipeline import job, raw
-from crossroads.pipeline.job import MatchRequest, nothing_usable, run_match
+from crossroads.pipeline.job import MatchRequest, run_match
+from crossroads.pipeline.jobsummary import nothing_usable
 from crossroads.pipeline.reading import read_split
 from crossroads.pipeline.source import list_files, plan_splits
 from crossroads.pipeline.window import Window, window_of

@@ -82,7 +82,8 @@ def backfill(
         raise UsageError("give the new subscriptions with --subscriptions, or one with --filter")
     known = read_schema(schema)
     from crossroads.pipeline.backfill import run_backfill
-    from crossroads.pipeline.job import MatchRequest, nothing_usable
+    from crossroads.pipeline.job import MatchRequest
+    from crossroads.pipeline.jobsummary import nothing_usable
 
     with _table(subscriptions, known, filter, id) as path, drawn() as reporter:
         request = MatchRequest(

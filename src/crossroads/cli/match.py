@@ -85,7 +85,8 @@ def match(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find every match between events and subscriptions, on Spark."""
-    from crossroads.pipeline.job import MatchRequest, nothing_usable
+    from crossroads.pipeline.job import MatchRequest
+    from crossroads.pipeline.jobsummary import nothing_usable
 
     request = MatchRequest(
         schema=schema,

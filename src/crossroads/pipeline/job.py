@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from crossroads import __version__
 from crossroads.errors import (
-    InputError,
     OutputError,
     RejectedInput,
     SchemaError,
@@ -36,6 +34,7 @@ from crossroads.matching.index import MatchIndex
 from crossroads.model.schema import Schema
 from crossroads.model.shapes import FilterTable
 from crossroads.pipeline.failures import plainly
+from crossroads.pipeline.jobsummary import summary_of
 from crossroads.pipeline.keyedjob import check_keys
 from crossroads.pipeline.machine import available_memory, usable_cores
 from crossroads.pipeline.notify import (
@@ -56,6 +55,7 @@ from crossroads.pipeline.output import (
     write_summary,
 )
 from crossroads.pipeline.planner import (
+    WITHOUT_INDEX,
     Chosen,
     Plan,
     check_plan,
@@ -72,7 +72,6 @@ from crossroads.pipeline.source import (
     fingerprint,
     list_files,
     plan_splits,
-    warnings_of,
 )
 from crossroads.pipeline.subscriptions import Named, SubscriptionSet, load_subscriptions
 from crossroads.pipeline.window import Window, window_of
@@ -93,7 +92,6 @@ EXECUTORS_AWAITED_SECONDS = 120.0
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SHUFFLE_PARTITIONS_UNSET = 200  # Spark's own number: nobody has chosen one
 INDEX_MEMORY_SHARE = 0.125  # a large index is better off in a file: it can be paged out
-WITHOUT_INDEX: tuple[Plan, ...] = ("naive", "sql")  # theirs only names the receivers
 INDEX_FILE = "_index.cri"  # scratch: removed before the output is committed
 REJECTED_SUBSCRIPTIONS = "rejected_subscriptions"
 
@@ -237,7 +235,7 @@ def run_match(request: MatchRequest, reporter: Reporter | None = None) -> dict[s
             if session.done():
                 session.result()  # no Java, too little memory: before the work, not after it
             _timed(run, name, stage)
-        summary = _summary(run)
+        summary = summary_of(run)
         summary["seconds"]["total"] = round(time.perf_counter() - begun, 3)
         write_summary(output.staging, summary)
         _refuse_if_strict(run)
@@ -482,74 +480,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 )
 
 
-# What the planner foresees: neither its own work nor the start of Spark.
-FORESEEN_STAGES = ("subscriptions", "input", "index", "match", "finish")
-
-
 # -- what is said about it -----------------------------------------------------------------------
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    from crossroads.pipeline.direct import merged
-
-    total, subscribed = merged(run.done), run.named
-    run.summary |= {
-        "version": __version__,
-        "plan": run.plan,
-        "shape": run.notify.shape,
-        "per": run.notify.per,
-        "format": run.notify.format,
-        "counts": {
-            "subscriptions": subscribed.usable,
-            "subscriptions_rejected": subscribed.rejected,
-            "events": total.events,
-            "events_rejected": total.rejected,
-            "events_repeated": total.repeated,
-            "events_outside": total.outside,
-            "events_matched": total.matched_events,
-            "notifications": total.notifications,
-        },
-        "seconds": dict(run.seconds),
-        "subscription_version": subscribed.version,
-        "hashes": {
-            "schema": run.schema.hash,
-            "subscriptions": subscribed.content_hash,
-            "events": run.events_hash.result() if run.events_hash else None,
-        },
-        "index_bytes": run.index_bytes,
-        "splits": len(run.splits),
-        "warnings": [*warnings_of(run.splits), *run.sharing.notes(run.files)],
-    }
-    if run.window is not None:
-        run.summary |= {"window": run.window.described()}
-        if total.outside and not total.events:
-            run.summary["warnings"].append(
-                f"no event is inside the window: {total.outside:,} are outside, or have no "
-                f"{run.window.attribute}"
-            )
-    chosen = run.chosen
-    if chosen is not None:
-        run.summary["warnings"] += chosen.notes
-        if chosen.estimates:
-            run.summary |= {"predicted": chosen.summary(), "actual": _actual(run, total)}
-        if chosen.mapping is not None:
-            run.summary |= {"mapping": chosen.mapping, "cells": chosen.cells}
-    if run.keyed is not None:
-        from crossroads.pipeline.keyedjob import said_of
-
-        run.summary |= said_of(run.keyed, run.load)
-        run.summary["warnings"] += run.keyed.notes
-    return run.summary
-
-
-def _actual(run: Run, total: Done) -> dict[str, Any]:
-    """What came of what was foreseen, under the same names; None where it cannot be compared."""
-    per_event = total.notifications / total.events if total.events else 0.0
-    return {
-        "seconds": round(sum(run.seconds[name] for name in FORESEEN_STAGES), 3),
-        "matches_per_event": round(per_event, 3) if run.notify.per == "subscription" else None,
-        "index_bytes": run.index_bytes if run.plan not in WITHOUT_INDEX else 0,
-    }
 
 
 def _refuse_if_strict(run: Run) -> None:
@@ -576,21 +507,6 @@ def _first(run: Run) -> str:
 
 def _shown(reject: Reject) -> str:
     return f"{reject.file}:{reject.line}: {reject.reason}"
-
-
-def nothing_usable(summary: dict[str, Any]) -> InputError | None:
-    """Done, but to no purpose: every subscription or every event was rejected."""
-    counts = summary["counts"]
-    if not counts["subscriptions"] and not counts["subscriptions_rejected"]:
-        return InputError("there are no subscriptions", hint="add rows to the subscriptions file")
-    for what in ("subscriptions", "events"):
-        unused = counts.get(f"{what}_outside", 0)  # good ones, but not of the window
-        if not counts[what] and not unused and counts[f"{what}_rejected"]:
-            return InputError(
-                f"all {counts[f'{what}_rejected']} {what} were rejected",
-                hint=f"the reasons are in rejected_{what}/ of the output",
-            )
-    return None
 
 
 def _watched(run: Run) -> AbstractContextManager[None]:

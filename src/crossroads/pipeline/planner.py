@@ -27,7 +27,7 @@ from crossroads.pipeline.window import Window
 
 Plan = Literal["auto", "direct", "indexed", "keyed", "naive", "sql"]
 PLANS: tuple[Plan, ...] = ("auto", "direct", "indexed", "sql", "keyed", "naive")
-
+WITHOUT_INDEX: tuple[Plan, ...] = ("naive", "sql")  # theirs only names the receivers
 COMPARED = ("seconds", "matches_per_event", "index_bytes")  # what is known afterwards
 
 
